@@ -1,0 +1,44 @@
+//! The only place that names bincode.
+//!
+//! One frozen configuration (little-endian, variable-width integers), a limit on every decode, and no trailing bytes.
+//! Records are versioned enums that are only ever appended to.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The most bytes that any encoded value may have; decoding never allocates more than this.
+pub(crate) const ENCODED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+type Config = bincode::config::Configuration<
+    bincode::config::LittleEndian,
+    bincode::config::Varint,
+    bincode::config::Limit<ENCODED_BYTES_MAX>,
+>;
+
+const CONFIG: Config =
+    bincode::config::standard().with_little_endian().with_variable_int_encoding().with_limit::<ENCODED_BYTES_MAX>();
+
+/// Why bytes could not be encoded or decoded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EncodingError {
+    #[error("cannot encode: {0}")]
+    Encode(#[from] bincode::error::EncodeError),
+    #[error("cannot decode: {0}")]
+    Decode(#[from] bincode::error::DecodeError),
+    #[error("{0} bytes left over after the value")]
+    Trailing(usize),
+}
+
+/// Encodes a value.
+pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, EncodingError> {
+    Ok(bincode::serde::encode_to_vec(value, CONFIG)?)
+}
+
+/// Decodes a value that must fill `bytes` exactly.
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, EncodingError> {
+    let (value, read) = bincode::serde::decode_from_slice(bytes, CONFIG)?;
+    if read != bytes.len() {
+        return Err(EncodingError::Trailing(bytes.len() - read));
+    }
+    Ok(value)
+}

@@ -1,0 +1,2 @@
+//! Base types.
+pub(crate) mod encoding;

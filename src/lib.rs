@@ -1,0 +1,5 @@
+//! Counterfoil.
+#[cfg(feature = "store")]
+mod base;
+#[cfg(feature = "store")]
+mod disk;
