@@ -1,0 +1,2 @@
+//! log (record only)
+pub(crate) mod record;

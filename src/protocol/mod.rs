@@ -1,0 +1,5 @@
+//! The rules of the protocol: pure functions without clock, I/O or random numbers.
+
+pub(crate) mod admission;
+pub(crate) mod identity;
+pub(crate) mod retention;

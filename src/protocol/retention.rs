@@ -1,0 +1,120 @@
+//! The one comparison that decides what is still known, used by reads and sweeps alike, and the store's own time.
+
+use std::time::Duration;
+
+use crate::base::operation::Retention;
+use crate::base::position::TimestampMs;
+
+/// What a receipt still answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The reply can be replayed.
+    Replay,
+    /// The key is known, the reply is not: a retry is answered "gone".
+    Refuse,
+    /// Nothing is known.
+    Forgotten,
+}
+
+/// Which phase a receipt is in. A deadline that is exactly now has passed.
+pub(crate) fn phase(now: TimestampMs, replay_until: TimestampMs, refuse_until: TimestampMs) -> Phase {
+    if now >= refuse_until {
+        Phase::Forgotten
+    } else if now >= replay_until {
+        Phase::Refuse
+    } else {
+        Phase::Replay
+    }
+}
+
+/// The two deadlines of an operation that completes now.
+pub(crate) fn deadlines(completed_at: TimestampMs, retention: Retention) -> (TimestampMs, TimestampMs) {
+    let replay_until = completed_at.saturating_add(retention.replay);
+    (replay_until, replay_until.saturating_add(retention.refuse))
+}
+
+/// What the wall clock looks like beside what the store remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClockState {
+    /// Nothing unusual.
+    Good,
+    /// The wall clock is far ahead of the store's time, which follows only a bounded way until a person accepts it.
+    Ahead(Duration),
+    /// The wall clock is behind the store's time, which does not go back.
+    Behind(Duration),
+}
+
+/// How far the wall clock may be behind the store's mark and pass for good: ordinary corrections are smaller.
+pub(crate) const CLOCK_BEHIND_TOLERANCE: Duration = Duration::from_secs(5 * 60);
+
+/// The store's time at open, from its persisted mark (zero in a new store) and the wall clock.
+///
+/// It never falls below the mark, so a clock that was set back re-opens nothing; and it leaps at most `leap_max`
+/// ahead of the mark, so one that is years ahead forgets nothing.
+pub(crate) fn time_at_open(mark: TimestampMs, wall: TimestampMs, leap_max: Duration) -> (TimestampMs, ClockState) {
+    if mark == TimestampMs(0) {
+        return (wall, ClockState::Good);
+    }
+    let behind = mark.since(wall);
+    if behind > CLOCK_BEHIND_TOLERANCE {
+        return (mark, ClockState::Behind(behind));
+    }
+    let furthest = mark.saturating_add(leap_max);
+    if wall > furthest {
+        return (furthest, ClockState::Ahead(wall.since(furthest)));
+    }
+    (mark.max(wall), ClockState::Good)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    const MARK: TimestampMs = TimestampMs(1_700_000_000_000);
+
+    #[test]
+    fn refusal_follows_replay_and_both_count_from_completion() {
+        let retention = Retention { replay: Duration::from_millis(7), refuse: Duration::from_millis(30) };
+        assert_eq!(deadlines(TimestampMs(100), retention), (TimestampMs(107), TimestampMs(137)));
+    }
+
+    #[test]
+    fn a_retention_that_overflows_keeps_for_ever() {
+        let retention = Retention { replay: Duration::MAX, refuse: Duration::MAX };
+        let (replay_until, refuse_until) = deadlines(MARK, retention);
+        assert_eq!(phase(TimestampMs(u64::MAX - 1), replay_until, refuse_until), Phase::Replay);
+    }
+
+    #[test]
+    fn a_zero_tier_is_skipped() {
+        assert_eq!(phase(TimestampMs(5), TimestampMs(5), TimestampMs(9)), Phase::Refuse);
+        assert_eq!(phase(TimestampMs(5), TimestampMs(5), TimestampMs(5)), Phase::Forgotten);
+    }
+
+    #[test]
+    fn a_clock_that_stepped_back_does_not_take_the_store_with_it() {
+        let wall = TimestampMs(MARK.0 - 3_600_000);
+        assert_eq!(time_at_open(MARK, wall, 7 * DAY), (MARK, ClockState::Behind(Duration::from_secs(3600))));
+    }
+
+    #[test]
+    fn a_small_step_back_is_nothing_unusual_and_changes_nothing() {
+        assert_eq!(time_at_open(MARK, TimestampMs(MARK.0 - 1_000), 7 * DAY), (MARK, ClockState::Good));
+    }
+
+    #[test]
+    fn a_clock_a_year_ahead_leaps_seven_days_at_most() {
+        let wall = MARK.saturating_add(365 * DAY);
+        let (time, state) = time_at_open(MARK, wall, 7 * DAY);
+        assert_eq!((time, state), (MARK.saturating_add(7 * DAY), ClockState::Ahead(358 * DAY)));
+    }
+
+    #[test]
+    fn a_weekend_closed_is_followed_whole_and_a_new_store_takes_the_wall() {
+        let wall = MARK.saturating_add(2 * DAY);
+        assert_eq!(time_at_open(MARK, wall, 7 * DAY), (wall, ClockState::Good));
+        assert_eq!(time_at_open(TimestampMs(0), wall, 7 * DAY), (wall, ClockState::Good));
+    }
+}
