@@ -90,14 +90,50 @@ pub(crate) fn admit(access: Access, stored: Stored<'_>, submission: &Submission<
         Stored::Claim { digest, operation_version, .. } if !same(digest, operation_version, submission) => {
             conflict(operation_version, submission)
         }
-        Stored::Claim { lease_until, .. } if now < lease_until => Admission::InProgress {
-            retry_after: lease_until.since(now).clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX),
-        },
+        Stored::Claim { lease_until, .. } if now < lease_until => {
+            Admission::InProgress { retry_after: retry_after(lease_until, now) }
+        }
         Stored::Claim { .. } => match submission.lease_end {
             LeaseEnd::Reconcile => Admission::NeedsReconciliation,
             LeaseEnd::Execute => Admission::Execute,
         },
     }
+}
+
+/// The answer of [`look_up`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LookUp {
+    Nothing,
+    Replay,
+    Gone,
+    InProgress { retry_after: Duration },
+    NeedsReconciliation,
+    Denied,
+}
+
+/// What is known of a slot to somebody who only asks and brings no request to compare.
+pub(crate) fn look_up(access: Access, stored: Stored<'_>, now: TimestampMs) -> LookUp {
+    if access == Access::Denied {
+        return LookUp::Denied;
+    }
+    match stored {
+        Stored::Nothing => LookUp::Nothing,
+        Stored::Receipt { replay_until, refuse_until, reply_erased, .. } => {
+            match phase(now, replay_until, refuse_until) {
+                Phase::Forgotten => LookUp::Nothing,
+                Phase::Replay if !reply_erased => LookUp::Replay,
+                Phase::Replay | Phase::Refuse => LookUp::Gone,
+            }
+        }
+        Stored::Claim { lease_until, .. } if now < lease_until => {
+            LookUp::InProgress { retry_after: retry_after(lease_until, now) }
+        }
+        Stored::Claim { .. } => LookUp::NeedsReconciliation,
+    }
+}
+
+fn retry_after(lease_until: TimestampMs, now: TimestampMs) -> Duration {
+    lease_until.since(now).clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX)
 }
 
 const fn admit_new(submission: &Submission<'_>) -> Admission {

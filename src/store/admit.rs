@@ -1,0 +1,161 @@
+//! From a slot to an answer: look up, ask the guard, decide.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::base::error::{Error, Gone};
+use crate::base::name::Slot;
+use crate::base::operation::OperationType;
+use crate::base::position::TimestampMs;
+use crate::base::receipt::{Receipt, ReceiptMeta};
+use crate::base::reply::Reply;
+use crate::protocol::admission::{Access, Admission, LookUp, Stored, Submission, admit, look_up};
+use crate::protocol::identity::{Digest, ScopeHash};
+use crate::state::Rows;
+
+use super::apply::{ApplyError, get_system};
+use super::reentry;
+use super::rows::{ReceiptRow, ScopeRow, SlotRow, System, sequence_key, slot_key};
+
+/// May this caller see this result now? Asked with the slot and, if a receipt is stored, what it says beside the reply.
+pub(super) type Guard = Box<dyn Fn(&Slot, Option<&ReceiptMeta>) -> Access + Send + Sync>;
+
+/// A submission, hashed once on its caller's thread.
+#[derive(Clone, Debug)]
+pub(super) struct Prepared {
+    pub(super) operation_type: OperationType,
+    pub(super) slot: Slot,
+    pub(super) scope: ScopeHash,
+    pub(super) digests: Vec<(u32, Digest)>,
+    pub(super) attempt: u32,
+    pub(super) trace_id: Option<String>,
+}
+
+/// What a submission comes to.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Execute,
+    Answer(Result<Receipt, Error>),
+}
+
+/// Decides on behalf of one store.
+pub(super) struct Doorkeeper {
+    pub(super) store: usize,
+    pub(super) guard: Option<Guard>,
+}
+
+impl std::fmt::Debug for Doorkeeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Doorkeeper").field("guarded", &self.guard.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Doorkeeper {
+    /// Decides a submission against rows as they are in one view.
+    pub(super) fn admit(&self, rows: &impl Rows, prepared: &Prepared, now: TimestampMs) -> Verdict {
+        self.try_admit(rows, prepared, now)
+            .unwrap_or_else(|error| Verdict::Answer(Err(Error::Corrupt(error.to_string()))))
+    }
+
+    fn try_admit(&self, rows: &impl Rows, prepared: &Prepared, now: TimestampMs) -> Result<Verdict, ApplyError> {
+        let found = find(rows, prepared.scope, &prepared.slot)?;
+        let access = self.ask(&prepared.slot, found.as_ref(), now);
+        let mut digest = Digest([0; 32]);
+        let stored = found.as_ref().map_or(Stored::Nothing, |row| row.stored(&mut digest));
+        let submission = Submission {
+            digests: &prepared.digests,
+            lease_end: prepared.operation_type.lease_end,
+            key_expired: false,
+        };
+        Ok(Verdict::Answer(match admit(access, stored, &submission, now) {
+            Admission::Execute => return Ok(Verdict::Execute),
+            Admission::Replay => replay(rows, &prepared.slot, found)?,
+            Admission::Gone => Err(gone(found)),
+            Admission::Conflict { stored_version } => Err(Error::Conflict { stored_version }),
+            Admission::InProgress { retry_after } => Err(Error::InProgress { retry_after }),
+            Admission::NeedsReconciliation => Err(Error::NeedsReconciliation),
+            Admission::Expired => Err(Error::Expired { store_time: now }),
+            Admission::Denied => Err(Error::Denied),
+        }))
+    }
+
+    /// Answers somebody who only asks.
+    pub(super) fn look_up(
+        &self,
+        rows: &impl Rows,
+        scope: ScopeHash,
+        slot: &Slot,
+        now: TimestampMs,
+    ) -> Result<Option<Receipt>, Error> {
+        self.try_look_up(rows, scope, slot, now).unwrap_or_else(|error| Err(Error::Corrupt(error.to_string())))
+    }
+
+    fn try_look_up(
+        &self,
+        rows: &impl Rows,
+        scope: ScopeHash,
+        slot: &Slot,
+        now: TimestampMs,
+    ) -> Result<Result<Option<Receipt>, Error>, ApplyError> {
+        let found = find(rows, scope, slot)?;
+        let access = self.ask(slot, found.as_ref(), now);
+        let mut digest = Digest([0; 32]);
+        let stored = found.as_ref().map_or(Stored::Nothing, |row| row.stored(&mut digest));
+        Ok(match look_up(access, stored, now) {
+            LookUp::Nothing => Ok(None),
+            LookUp::Replay => replay(rows, slot, found)?.map(Some),
+            LookUp::Gone => Err(gone(found)),
+            LookUp::InProgress { retry_after } => Err(Error::InProgress { retry_after }),
+            LookUp::NeedsReconciliation => Err(Error::NeedsReconciliation),
+            LookUp::Denied => Err(Error::Denied),
+        })
+    }
+
+    /// Asks the guard, outside every lock. One that panics has not said yes.
+    fn ask(&self, slot: &Slot, found: Option<&SlotRow>, now: TimestampMs) -> Access {
+        let Some(guard) = &self.guard else { return Access::Allowed };
+        let meta = match found {
+            Some(SlotRow::Receipt(row)) if !row.is_forgotten(now) => Some(row.meta()),
+            Some(SlotRow::Receipt(_) | SlotRow::Claim(_)) | None => None,
+        };
+        let _inside = reentry::enter(self.store);
+        catch_unwind(AssertUnwindSafe(|| guard(slot, meta.as_ref()))).unwrap_or_else(|_| {
+            tracing::error!("the replay guard panicked; access is denied");
+            Access::Denied
+        })
+    }
+}
+
+/// The row of a slot. At every hit the names behind the hash are compared with the slot's.
+fn find(rows: &impl Rows, scope: ScopeHash, slot: &Slot) -> Result<Option<SlotRow>, ApplyError> {
+    let Some(row) = get_system::<SlotRow>(rows, System::Slots, &slot_key(scope, slot))? else { return Ok(None) };
+    let names = get_system::<ScopeRow>(rows, System::Scopes, &scope.0)?;
+    let same = names.is_some_and(|names| {
+        names.tenant == slot.tenant.as_str()
+            && names.actor == slot.actor.as_str()
+            && names.operation == slot.operation.as_str()
+    });
+    if same { Ok(Some(row)) } else { Err(ApplyError::ScopeCollision) }
+}
+
+fn replay(rows: &impl Rows, slot: &Slot, found: Option<SlotRow>) -> Result<Result<Receipt, Error>, ApplyError> {
+    let Some(SlotRow::Receipt(row)) = found else {
+        return Ok(Err(Error::Corrupt("a replay without a receipt".to_owned())));
+    };
+    let reply = match row.reply_sequence {
+        Some(sequence) => get_system::<Reply>(rows, System::Replies, &sequence_key(sequence))?,
+        None => None,
+    };
+    Ok(match reply {
+        Some(reply) => Ok(Receipt { slot: slot.clone(), meta: row.meta(), reply, replayed: true }),
+        None => Err(Error::Corrupt(format!("the receipt at {} has lost its reply", row.position))),
+    })
+}
+
+fn gone(found: Option<SlotRow>) -> Error {
+    match found {
+        Some(SlotRow::Receipt(ReceiptRow { resource_id, completed_ms, position, .. })) => {
+            Error::Gone(Gone { resource_id, completed_at: TimestampMs(completed_ms), position })
+        }
+        Some(SlotRow::Claim(_)) | None => Error::Corrupt("a tombstone without a receipt".to_owned()),
+    }
+}

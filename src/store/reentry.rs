@@ -1,0 +1,46 @@
+//! Which stores' closures, guards and wakers the current thread is running: a blocking call of such a store could never
+//! end, so it is refused instead.
+
+use std::cell::RefCell;
+
+thread_local! {
+    static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The thread is inside the store until this is dropped.
+#[derive(Debug)]
+#[must_use = "the thread is inside for as long as this lives"]
+pub(super) struct Inside(());
+
+/// Marks the current thread as being inside a store, known by its number.
+pub(super) fn enter(store: usize) -> Inside {
+    INSIDE.with_borrow_mut(|inside| inside.push(store));
+    Inside(())
+}
+
+/// The current thread is inside this store.
+pub(super) fn inside(store: usize) -> bool {
+    INSIDE.with_borrow(|inside| inside.contains(&store))
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.with_borrow_mut(Vec::pop);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_inside_a_store_for_as_long_as_its_mark_lives() {
+        assert!(!inside(1));
+        {
+            let _one = enter(1);
+            let _two = enter(2);
+            assert!(inside(1) && inside(2) && !inside(3));
+        }
+        assert!(!inside(1) && !inside(2));
+    }
+}

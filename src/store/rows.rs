@@ -1,0 +1,221 @@
+//! The store's own rows: scopes, slots, replies, expiry and table declarations.
+//!
+//! They stand in system tables of the same state as the business rows and are sealed in the same way. The enums are only
+//! ever appended to.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::base::encoding::{decode, encode};
+use crate::base::name::Slot;
+use crate::base::position::{Position, TimestampMs};
+use crate::base::receipt::{Outcome, ReceiptMeta};
+use crate::log::record::ClaimHolder;
+use crate::protocol::admission::Stored;
+use crate::protocol::identity::{Digest, ScopeHash};
+use crate::state::{Codec, TableId, open_sealed, seal};
+
+/// The system tables, in the order of their fixed ids.
+pub(super) const SYSTEM_TABLES: [&str; 6] = [
+    "_counterfoil/scopes",
+    "_counterfoil/slots",
+    "_counterfoil/replies",
+    "_counterfoil/expiry",
+    "_counterfoil/tables",
+    "_counterfoil/erased",
+];
+
+/// One system table, by its place in [`SYSTEM_TABLES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum System {
+    /// Scope hash to names.
+    Scopes,
+    /// Scope hash and key to receipt or claim.
+    Slots,
+    /// Sequence to reply.
+    Replies,
+    /// Deadline and sequence to what is due.
+    Expiry,
+    /// Table name to declaration.
+    Tables,
+    /// First sequence of an erased range to its last.
+    Erased,
+}
+
+impl System {
+    pub(super) fn id(self) -> TableId {
+        TableId::from_index(self as usize).expect("there are few system tables")
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        SYSTEM_TABLES[self as usize]
+    }
+}
+
+/// The names behind a scope hash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ScopeRow {
+    pub(super) tenant: String,
+    pub(super) actor: String,
+    pub(super) operation: String,
+}
+
+/// What is stored under a slot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum SlotRow {
+    Receipt(ReceiptRow),
+    Claim(ClaimRow),
+}
+
+/// A receipt. Past its replay deadline the same row is the tombstone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReceiptRow {
+    pub(super) digest: [u8; 32],
+    pub(super) operation_version: u32,
+    pub(super) outcome: Outcome,
+    pub(super) position: Position,
+    pub(super) completed_ms: u64,
+    pub(super) completed_wall_ms: u64,
+    pub(super) replay_until_ms: u64,
+    pub(super) refuse_until_ms: u64,
+    pub(super) allowed_until_ms: Option<u64>,
+    /// The deadline of this receipt's one expiry row.
+    pub(super) expiry_ms: u64,
+    /// Where the reply row is; none once it was swept or erased.
+    pub(super) reply_sequence: Option<u64>,
+    pub(super) reply_erased: bool,
+    pub(super) body_dropped: bool,
+    pub(super) redacted: bool,
+    pub(super) attempt: u32,
+    pub(super) trace_id: Option<String>,
+    pub(super) resource_id: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ClaimRow {
+    pub(super) digest: [u8; 32],
+    pub(super) operation_version: u32,
+    pub(super) fence: u64,
+    pub(super) lease_until_ms: u64,
+    pub(super) holder: ClaimHolder,
+    pub(super) attempt: u32,
+    pub(super) trace_id: Option<String>,
+    pub(super) position: Position,
+}
+
+/// One receipt that becomes due.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ExpiryRow {
+    /// The row's slot, as its key in the slots table.
+    #[serde(with = "crate::base::byte_string")]
+    pub(super) slot_key: Vec<u8>,
+    pub(super) tier: Tier,
+    /// The deadline to which the row moves when the replay tier was swept.
+    pub(super) refuse_until_ms: u64,
+}
+
+/// What falls due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Tier {
+    /// The reply.
+    Replay,
+    /// The whole receipt.
+    Refuse,
+}
+
+impl SlotRow {
+    /// As admission sees it.
+    pub(super) fn stored<'a>(&'a self, digest: &'a mut Digest) -> Stored<'a> {
+        match self {
+            Self::Receipt(row) => {
+                *digest = Digest(row.digest);
+                Stored::Receipt {
+                    digest,
+                    operation_version: row.operation_version,
+                    replay_until: TimestampMs(row.replay_until_ms),
+                    refuse_until: TimestampMs(row.refuse_until_ms),
+                    reply_erased: row.reply_erased,
+                }
+            }
+            Self::Claim(row) => {
+                *digest = Digest(row.digest);
+                Stored::Claim {
+                    digest,
+                    operation_version: row.operation_version,
+                    lease_until: TimestampMs(row.lease_until_ms),
+                }
+            }
+        }
+    }
+}
+
+impl ReceiptRow {
+    pub(super) fn meta(&self) -> ReceiptMeta {
+        ReceiptMeta {
+            outcome: self.outcome,
+            operation_version: self.operation_version,
+            position: self.position,
+            completed_at: TimestampMs(self.completed_ms),
+            completed_at_wall: TimestampMs(self.completed_wall_ms),
+            replay_until: TimestampMs(self.replay_until_ms),
+            refuse_until: TimestampMs(self.refuse_until_ms),
+            attempt: self.attempt,
+            trace_id: self.trace_id.clone(),
+            resource_id: self.resource_id.clone(),
+            body_dropped: self.body_dropped,
+        }
+    }
+
+    /// Nothing is known of it any more.
+    pub(super) const fn is_forgotten(&self, now: TimestampMs) -> bool {
+        now.0 >= self.refuse_until_ms
+    }
+}
+
+/// The key of a slot's row: the scope first, then the key as given, so time-ordered keys stay together.
+pub(super) fn slot_key(scope: ScopeHash, slot: &Slot) -> Vec<u8> {
+    slot_key_of(&scope.0, slot.key.as_bytes())
+}
+
+pub(super) fn slot_key_of(scope: &[u8; 16], key: &[u8]) -> Vec<u8> {
+    [&scope[..], key].concat()
+}
+
+pub(super) fn expiry_key(deadline_ms: u64, sequence: u64) -> [u8; 16] {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&deadline_ms.to_be_bytes());
+    key[8..].copy_from_slice(&sequence.to_be_bytes());
+    key
+}
+
+pub(super) const fn sequence_key(sequence: u64) -> [u8; 8] {
+    sequence.to_be_bytes()
+}
+
+/// The version of the store's own rows.
+const ROW_VERSION: u32 = 1;
+
+/// A row of the store's own that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("table {table}, row {key}: {reason}")]
+pub(crate) struct SystemRowError {
+    table: &'static str,
+    key: String,
+    reason: String,
+}
+
+/// Seals a row of the store's own.
+pub(super) fn seal_row<T: Serialize>(table: System, key: &[u8], row: &T) -> Vec<u8> {
+    let payload = encode(row).expect("the store's own rows have no type that bincode cannot encode");
+    seal(table.name(), key, Codec::Bincode, ROW_VERSION, &payload)
+}
+
+/// Opens a row of the store's own.
+pub(super) fn open_row<T: DeserializeOwned>(table: System, key: &[u8], bytes: &[u8]) -> Result<T, SystemRowError> {
+    let error = |reason: String| SystemRowError { table: table.name(), key: key.escape_ascii().to_string(), reason };
+    let sealed = open_sealed(table.name(), key, bytes).map_err(|fault| error(fault.to_string()))?;
+    if sealed.codec != Codec::Bincode || sealed.version != ROW_VERSION {
+        return Err(error(format!("written as version {} by a newer version of this crate", sealed.version)));
+    }
+    decode(sealed.payload).map_err(|fault| error(fault.to_string()))
+}
