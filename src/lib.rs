@@ -3,3 +3,6 @@
 mod base;
 #[cfg(feature = "store")]
 mod disk;
+mod protocol;
+
+pub use protocol::canonical::error::CanonicalError;

@@ -1,0 +1,1 @@
+//! Tests of the canonical form as a whole.
