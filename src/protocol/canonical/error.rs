@@ -1,5 +1,7 @@
 //! Why a request has no canonical form.
 
+use super::{DEPTH_MAX, NUMBER_DIGITS_MAX, NUMBER_EXPONENT_MAX};
+
 /// Why a request has no canonical form, and so no digest.
 ///
 /// **Nothing was executed and nothing was stored**, whichever variant it is: the request was refused before its slot
@@ -69,19 +71,19 @@ pub enum CanonicalError {
         at: Option<usize>,
     },
     /// Arrays and objects stand more than 128 deep inside each other.
-    #[error("more than 128 arrays and objects inside each other{}", place(*at))]
+    #[error("more than {} arrays and objects inside each other{}", DEPTH_MAX, place(*at))]
     TooDeep {
         /// The bracket that is one too many.
         at: Option<usize>,
     },
     /// A number has more than 1,000 digits, zeros at either end not counted.
-    #[error("a number of more than 1,000 digits{}", place(*at))]
+    #[error("a number of more than {} digits{}", NUMBER_DIGITS_MAX, place(*at))]
     NumberTooLong {
         /// The first byte of the number.
         at: Option<usize>,
     },
     /// A number, written as an integer times a power of ten, needs a power beyond 10,000 or below -10,000.
-    #[error("a number whose power of ten is outside -10,000 to 10,000{}", place(*at))]
+    #[error("a number whose power of ten is beyond ±{}{}", NUMBER_EXPONENT_MAX, place(*at))]
     NumberOutOfRange {
         /// The first byte of the number.
         at: Option<usize>,

@@ -1,7 +1,7 @@
 //! One value.
 
-use std::fmt;
-use std::io::Write as _;
+use std::fmt::Display;
+use std::io::{self, Write as _};
 
 use serde::Serialize;
 use serde::ser::Serializer;
@@ -21,6 +21,9 @@ pub(super) enum Presence {
 
 type Written = Result<Presence, CanonicalError>;
 
+/// Room for the text of any Rust number; the longest is an `i128` with 40 bytes.
+const NUMBER_BYTES_MAX: usize = 64;
+
 /// Writes one value.
 #[derive(Debug)]
 pub(super) struct ValueSerializer<'w> {
@@ -39,11 +42,23 @@ impl<'w> ValueSerializer<'w> {
         Self { writer, none_is_absent: true }
     }
 
-    fn number(self, text: fmt::Arguments<'_>) -> Written {
-        let mut buffer = [0; 64]; // the longest is an i128 with 40
+    fn integer(self, value: impl Display) -> Written {
+        self.number(|free| write!(free, "{value}"))
+    }
+
+    /// The shortest digits that read back as the same float; of several, the closest; of two that are equally close,
+    /// the even one, as ECMAScript advises and RFC 8785 appendix B shows. serde_json writes these. The standard
+    /// library's `{:e}` does not: it takes 1424953923781206.25 to 1424953923781206.3 and not to ..6.2.
+    fn float(self, value: impl Serialize) -> Written {
+        self.number(|free| serde_json::to_writer(free, &value).map_err(io::Error::from))
+    }
+
+    /// Writes the number whose JSON text `print` gives.
+    fn number(self, print: impl FnOnce(&mut &mut [u8]) -> io::Result<()>) -> Written {
+        let mut buffer = [0; NUMBER_BYTES_MAX];
         let mut free = buffer.as_mut_slice();
-        free.write_fmt(text).map_err(|_| CanonicalError::Serialize)?;
-        let length = 64 - free.len();
+        print(&mut free).map_err(|_| CanonicalError::Serialize)?;
+        let length = NUMBER_BYTES_MAX - free.len();
         let (number, _) = Decimal::read(&buffer[..length]).map_err(|_| CanonicalError::Serialize)?;
         self.writer.number(number, None)?;
         Ok(Presence::Written)
@@ -74,52 +89,51 @@ impl<'w> Serializer for ValueSerializer<'w> {
     }
 
     fn serialize_i8(self, value: i8) -> Written {
-        self.number(format_args!("{value}"))
+        self.integer(value)
     }
 
     fn serialize_i16(self, value: i16) -> Written {
-        self.number(format_args!("{value}"))
+        self.integer(value)
     }
 
     fn serialize_i32(self, value: i32) -> Written {
-        self.number(format_args!("{value}"))
+        self.integer(value)
     }
 
     fn serialize_i64(self, value: i64) -> Written {
-        self.number(format_args!("{value}"))
+        self.integer(value)
     }
 
     fn serialize_i128(self, value: i128) -> Written {
-        self.number(format_args!("{value}"))
+        self.integer(value)
     }
 
     fn serialize_u8(self, value: u8) -> Written {
-        self.number(format_args!("{value}"))
+        self.integer(value)
     }
 
     fn serialize_u16(self, value: u16) -> Written {
-        self.number(format_args!("{value}"))
+        self.integer(value)
     }
 
     fn serialize_u32(self, value: u32) -> Written {
-        self.number(format_args!("{value}"))
+        self.integer(value)
     }
 
     fn serialize_u64(self, value: u64) -> Written {
-        self.number(format_args!("{value}"))
+        self.integer(value)
     }
 
     fn serialize_u128(self, value: u128) -> Written {
-        self.number(format_args!("{value}"))
+        self.integer(value)
     }
 
-    // `{:e}` gives the shortest digits that read back as the same float.
     fn serialize_f32(self, value: f32) -> Written {
-        if value.is_finite() { self.number(format_args!("{value:e}")) } else { Err(CanonicalError::NotFinite) }
+        if value.is_finite() { self.float(value) } else { Err(CanonicalError::NotFinite) }
     }
 
     fn serialize_f64(self, value: f64) -> Written {
-        if value.is_finite() { self.number(format_args!("{value:e}")) } else { Err(CanonicalError::NotFinite) }
+        if value.is_finite() { self.float(value) } else { Err(CanonicalError::NotFinite) }
     }
 
     fn serialize_char(self, value: char) -> Written {
