@@ -4,8 +4,8 @@ use super::{DEPTH_MAX, NUMBER_DIGITS_MAX, NUMBER_EXPONENT_MAX};
 
 /// Why a request has no canonical form, and so no digest.
 ///
-/// **Nothing was executed and nothing was stored**, whichever variant it is: the request was refused before its slot
-/// was looked up. Trying again with the same request fails the same way.
+/// **Nothing was executed and nothing was stored**, whichever variant it is: a request without a digest is never
+/// admitted. Trying again with the same request fails the same way.
 ///
 /// An error names the place and never the content: requests hold secrets, and errors end up in logs. Offsets count
 /// bytes of the JSON text from 0. They are `None` where the request was a Rust value, which has no text.
