@@ -1,0 +1,316 @@
+//! A batch: submissions that run one after another on one map and are committed by one sync.
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use crate::base::error::{Error, Failure};
+use crate::base::limits::{CONTENT_TYPE_BYTES_MAX, REPLY_HEADERS_MAX, RESOURCE_ID_BYTES_MAX};
+use crate::base::name::Slot;
+use crate::base::operation::Oversize;
+use crate::base::position::{Position, TimestampMs};
+use crate::base::receipt::{Outcome, Receipt};
+use crate::base::reply::{Decision, Reply};
+use crate::log::encoded_frame_bytes;
+use crate::log::record::{
+    Body, Completion, OperationRecord, Record, RowChange, SlotRecord, TableChanges, WriteRecord,
+};
+use crate::protocol::retention::deadlines;
+use crate::state::{MemoryMap, Overlay};
+
+use super::admit::{Prepared, Verdict};
+use super::apply::{FrameFacts, apply};
+use super::job::{Job, OperationJob, WriteJob};
+use super::reentry;
+use super::shared::Shared;
+use super::ticket::Responder;
+use super::tx::Tx;
+
+/// A frame that is not written yet.
+#[derive(Debug)]
+pub(super) struct PendingFrame {
+    pub(super) sequence: u64,
+    pub(super) time_ms: u64,
+    pub(super) payload: Vec<u8>,
+}
+
+/// One submission that has its answer; nobody has heard it yet.
+#[derive(Debug)]
+pub(super) enum Member {
+    Operation { prepared: Box<Prepared>, responder: Responder<Receipt>, answer: Result<Receipt, Error> },
+    Write { responder: Responder<Option<Position>>, answer: Result<Option<Position>, Error>, wrote: bool },
+}
+
+impl Member {
+    /// From here on the disk may have its frame, or one that its answer rests on.
+    pub(super) fn hand_to_disk(&mut self, slots: &HashSet<Slot>) {
+        match self {
+            Self::Operation { prepared, responder, .. } if slots.contains(&prepared.slot) => responder.hand_to_disk(),
+            Self::Write { responder, wrote: true, .. } => responder.hand_to_disk(),
+            Self::Operation { .. } | Self::Write { .. } => {}
+        }
+    }
+
+    pub(super) fn deliver(self) {
+        match self {
+            Self::Operation { responder, answer, .. } => responder.answer(answer),
+            Self::Write { responder, answer, .. } => responder.answer(answer),
+        }
+    }
+}
+
+/// The submissions behind one sync.
+#[derive(Debug)]
+pub(super) struct Batch<'a> {
+    shared: &'a Shared,
+    overlay: Overlay,
+    epoch: u64,
+    last_sequence: u64,
+    time: TimestampMs,
+    pub(super) frames: Vec<PendingFrame>,
+    pub(super) frame_bytes: u64,
+    pub(super) members: Vec<Member>,
+    /// The slots that have a frame in this batch.
+    pub(super) slots: HashSet<Slot>,
+}
+
+/// What a closure left behind.
+struct Ran<T> {
+    value: T,
+    writes: MemoryMap,
+}
+
+impl<'a> Batch<'a> {
+    /// Begins on what is published. `time` is not before that of the last frame.
+    pub(super) fn begin(shared: &'a Shared, epoch: u64, time: TimestampMs) -> Self {
+        let published = shared.publisher.load();
+        Self {
+            shared,
+            overlay: Overlay::new(&published.view),
+            epoch,
+            last_sequence: published.position.sequence,
+            time,
+            frames: Vec::new(),
+            frame_bytes: 0,
+            members: Vec::new(),
+            slots: HashSet::new(),
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.frame_bytes >= self.shared.limits.batch_bytes_max as u64
+    }
+
+    /// The map with every frame of the batch applied.
+    pub(super) fn into_map(self) -> MemoryMap {
+        self.overlay.into_map()
+    }
+
+    pub(super) fn last_position(&self) -> Position {
+        Position { epoch: self.epoch, sequence: self.last_sequence }
+    }
+
+    /// Runs one submission and keeps its answer.
+    pub(super) fn run(&mut self, job: Job) {
+        if !job.start() {
+            self.shared.counters.cancelled.add(1);
+            return;
+        }
+        match job {
+            Job::Operation(job) => self.run_operation(job),
+            Job::Write(job) => self.run_write(job),
+        }
+    }
+
+    fn run_operation(&mut self, job: OperationJob) {
+        let OperationJob { prepared, closure, responder, deadline } = job;
+        let remaining = deadline.map(|deadline| deadline.saturating_sub(self.shared.time.monotonic()));
+        let answer = if remaining == Some(Duration::ZERO) {
+            Err(Error::DeadlineExceeded)
+        } else {
+            match self.shared.doorkeeper.admit(&self.overlay, &prepared, self.time) {
+                Verdict::Answer(answer) => answer,
+                Verdict::Execute => self.execute(&prepared, remaining, closure),
+            }
+        };
+        self.shared.counters.count(&answer);
+        self.members.push(Member::Operation { prepared: Box::new(prepared), responder, answer });
+    }
+
+    fn execute(
+        &mut self,
+        prepared: &Prepared,
+        remaining: Option<Duration>,
+        closure: impl FnOnce(&Tx<'_>) -> Result<Decision, Failure>,
+    ) -> Result<Receipt, Error> {
+        let ran = self.run_closure(remaining, closure)?;
+        let (outcome, reply, writes) = match ran.value {
+            Decision::Reply(reply) => (Outcome::Completed, reply, ran.writes),
+            Decision::Reject(reply) => (Outcome::Rejected, reply, MemoryMap::new()),
+        };
+        let (reply, body_dropped) = self.check_reply(reply, prepared.operation_type.oversize)?;
+        let (replay_until, refuse_until) = deadlines(self.time, prepared.operation_type.retention);
+        let (operation_version, digest) = prepared.digests[0];
+        let slot = &prepared.slot;
+        let record = OperationRecord {
+            slot: SlotRecord {
+                scope: prepared.scope.0,
+                tenant: slot.tenant.as_str().to_owned(),
+                actor: slot.actor.as_str().to_owned(),
+                operation: slot.operation.as_str().to_owned(),
+                key: slot.key.as_bytes().to_vec(),
+            },
+            digest: digest.0,
+            operation_version,
+            completion: Completion {
+                outcome,
+                replay_until_ms: replay_until.0,
+                refuse_until_ms: refuse_until.0,
+                allowed_until_ms: None,
+                reply,
+                body_dropped,
+                redacted: false,
+            },
+            attempt: prepared.attempt,
+            trace_id: prepared.trace_id.clone(),
+            changes: self.changes(&writes),
+            intents: Vec::new(),
+            claim_fence: None,
+        };
+        let record = self.add_frame(Body::Operation(record))?;
+        self.slots.insert(slot.clone());
+        Ok(self.receipt(slot, record))
+    }
+
+    /// The first answer, from the record itself: a replay later reads the same from the rows.
+    fn receipt(&self, slot: &Slot, record: Record) -> Receipt {
+        let wall = TimestampMs(record.wall_ms);
+        let Body::Operation(operation) = record.body else {
+            unreachable!("the record of an operation was just made")
+        };
+        let completion = operation.completion;
+        Receipt {
+            slot: slot.clone(),
+            meta: crate::base::receipt::ReceiptMeta {
+                outcome: completion.outcome,
+                operation_version: operation.operation_version,
+                position: self.last_position(),
+                completed_at: self.time,
+                completed_at_wall: wall,
+                replay_until: TimestampMs(completion.replay_until_ms),
+                refuse_until: TimestampMs(completion.refuse_until_ms),
+                attempt: operation.attempt,
+                trace_id: operation.trace_id,
+                resource_id: completion.reply.resource_id.clone(),
+                body_dropped: completion.body_dropped,
+            },
+            reply: completion.reply,
+            replayed: false,
+        }
+    }
+
+    fn run_write(&mut self, job: WriteJob) {
+        let WriteJob { closure, responder } = job;
+        let answer = self.run_closure(None, closure).and_then(|ran| {
+            let changes = self.changes(&ran.writes);
+            if changes.is_empty() {
+                return Ok(None);
+            }
+            self.add_frame(Body::Write(WriteRecord { changes }))?;
+            Ok(Some(self.last_position()))
+        });
+        let wrote = matches!(answer, Ok(Some(_)));
+        self.members.push(Member::Write { responder, answer, wrote });
+    }
+
+    /// Runs a closure on its own copy of the map, which is dropped whatever happens: that is the whole of rollback.
+    fn run_closure<T>(
+        &self,
+        remaining: Option<Duration>,
+        closure: impl FnOnce(&Tx<'_>) -> Result<T, Failure>,
+    ) -> Result<Ran<T>, Error> {
+        let tx = Tx::begin(self.shared, self.overlay.view(), remaining, self.time);
+        let started = self.shared.time.monotonic();
+        let outcome = {
+            let _inside = reentry::enter(self.shared.number);
+            catch_unwind(AssertUnwindSafe(|| closure(&tx)))
+        };
+        self.note_duration(started);
+        let (writes, refused) = tx.finish();
+        match outcome {
+            Err(panic) => Err(Error::Panicked { message: panic_message(&*panic) }),
+            Ok(Err(failure)) => Err(Error::Failed(failure)),
+            Ok(Ok(value)) => match refused {
+                Some(error) => Err(Error::Table(error)),
+                None => Ok(Ran { value, writes }),
+            },
+        }
+    }
+
+    fn note_duration(&self, started: Duration) {
+        let took = self.shared.time.monotonic().saturating_sub(started);
+        if took > self.shared.limits.slow_closure {
+            self.shared.counters.slow_closures.add(1);
+            tracing::warn!(ms = took.as_millis(), "a closure held up the writer");
+        }
+    }
+
+    /// Checks a reply against the limits and the allow-list; a body above the limit goes as the operation type says.
+    fn check_reply(&self, reply: Reply, oversize: Oversize) -> Result<(Reply, bool), Error> {
+        limit("the reply's resource id", reply.resource_id.as_ref().map_or(0, String::len), RESOURCE_ID_BYTES_MAX)?;
+        limit("the reply's content type", reply.content_type.as_ref().map_or(0, String::len), CONTENT_TYPE_BYTES_MAX)?;
+        limit("the reply's number of headers", reply.headers.len(), REPLY_HEADERS_MAX)?;
+        if let Some((name, _)) = reply.headers.iter().find(|(name, _)| !self.shared.headers.contains(name)) {
+            return Err(Error::Undeclared { what: "reply header", name: name.clone() });
+        }
+        match (limit("the reply", reply.counted_bytes(), self.shared.limits.reply_bytes_max), oversize) {
+            (Ok(()), _) => Ok((reply, false)),
+            (Err(error), Oversize::Refuse) => Err(error),
+            (Err(_), Oversize::DropBody) => Ok((reply.without_body(), true)),
+        }
+    }
+
+    /// The rows of a closure's map by table, one final value each.
+    fn changes(&self, writes: &MemoryMap) -> Vec<TableChanges> {
+        let mut tables: Vec<TableChanges> = Vec::new();
+        let mut current = None;
+        for (key, value) in writes.iter() {
+            if current != Some(key.table()) {
+                current = Some(key.table());
+                let table = self.shared.catalog.name(key.table()).to_string();
+                tables.push(TableChanges { table, rows: Vec::new() });
+            }
+            let key = key.key().to_vec();
+            let row = match value {
+                Some(value) => RowChange::Put { key, value: value.to_vec() },
+                None => RowChange::Remove { key },
+            };
+            tables.last_mut().expect("a table was just pushed").rows.push(row);
+        }
+        tables
+    }
+
+    /// Encodes a record, applies it to the batch's map and takes the next sequence, or does nothing of it.
+    pub(super) fn add_frame(&mut self, body: Body) -> Result<Record, Error> {
+        let record = Record { wall_ms: self.shared.time.wall().0, body };
+        let payload = record.to_bytes().map_err(|error| Error::Table(error.to_string()))?;
+        limit("the operation's record", payload.len(), self.shared.limits.record_bytes_max)?;
+        let position = Position { epoch: self.epoch, sequence: self.last_sequence + 1 };
+        let facts = FrameFacts { position, time_ms: self.time.0 };
+        apply(&mut self.overlay, &self.shared.catalog, facts, &record)
+            .map_err(|error| Error::Corrupt(error.to_string()))?;
+        self.last_sequence = position.sequence;
+        self.frame_bytes += encoded_frame_bytes(payload.len() as u64);
+        self.frames.push(PendingFrame { sequence: position.sequence, time_ms: self.time.0, payload });
+        Ok(record)
+    }
+}
+
+fn limit(what: &'static str, actual: usize, limit: usize) -> Result<(), Error> {
+    if actual > limit { Err(Error::Limit { what, actual, limit }) } else { Ok(()) }
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}

@@ -1,0 +1,50 @@
+//! Counters behind the stats.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::base::error::Error;
+use crate::base::receipt::Receipt;
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(super) fn add(&self, by: u64) {
+        self.0.fetch_add(by, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What happened since the store was opened.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) executed: Counter,
+    pub(super) rejected: Counter,
+    pub(super) replayed: Counter,
+    pub(super) conflicts: Counter,
+    pub(super) failed: Counter,
+    pub(super) cancelled: Counter,
+    pub(super) batches: Counter,
+    pub(super) folds: Counter,
+    pub(super) checkpoints: Counter,
+    pub(super) folder_waits: Counter,
+    pub(super) slow_closures: Counter,
+    pub(super) segments: Counter,
+}
+
+impl Counters {
+    /// Counts the answer to one submission.
+    pub(super) fn count(&self, answer: &Result<Receipt, Error>) {
+        match answer {
+            Ok(receipt) if receipt.is_replayed() => self.replayed.add(1),
+            Ok(receipt) if receipt.is_rejected() => self.rejected.add(1),
+            Ok(_) => self.executed.add(1),
+            Err(Error::Conflict { .. }) => self.conflicts.add(1),
+            Err(_) => self.failed.add(1),
+        }
+    }
+}

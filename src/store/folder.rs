@@ -1,0 +1,115 @@
+//! The folder: writes frozen maps into redb off the writer's path, and makes checkpoints.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::disk::WriteGate;
+use crate::state::{Engine, EngineError, FoldDurability, MemoryMap, Meta, Snapshot};
+
+use super::published::Published;
+
+/// One frozen map and how far it reaches.
+#[derive(Debug)]
+pub(super) struct Fold {
+    pub(super) map: MemoryMap,
+    pub(super) meta: Meta,
+    /// Bytes of log that led to this map.
+    pub(super) log_bytes: u64,
+}
+
+/// What the writer sends.
+#[derive(Debug)]
+pub(super) enum Task {
+    Fold(Fold),
+    /// A view that nobody publishes any more: a large map is dropped here, not on the writer.
+    Discard(Arc<Published>),
+    /// The last fold, as a checkpoint; then the engine is dropped.
+    Finish(Fold),
+}
+
+/// What the folder sends back.
+#[derive(Debug)]
+pub(super) enum Folded {
+    /// The frozen map is in redb: publish this snapshot and drop the map.
+    Done { snapshot: Arc<Snapshot>, applied_sequence: u64, checkpoint: bool },
+    /// Nothing more will be folded.
+    Failed(String),
+    /// The final checkpoint is durable.
+    Finished,
+}
+
+/// Owns redb.
+#[derive(Debug)]
+pub(super) struct Folder {
+    engine: Engine,
+    gate: WriteGate,
+    log_bytes_since_checkpoint: u64,
+    checkpoint_log_bytes: u64,
+}
+
+impl Folder {
+    pub(super) const fn new(engine: Engine, gate: WriteGate, checkpoint_log_bytes: u64) -> Self {
+        Self { engine, gate, log_bytes_since_checkpoint: 0, checkpoint_log_bytes }
+    }
+
+    /// Does one task. `None` if there is nothing to say about it.
+    pub(super) fn run(&mut self, task: Task) -> Option<Folded> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| match task {
+            Task::Fold(fold) => self.fold(&fold).map(Some),
+            Task::Discard(view) => {
+                drop(view);
+                Ok(None)
+            }
+            Task::Finish(fold) => self.finish(&fold).map(Some),
+        }));
+        match outcome {
+            Ok(Ok(folded)) => folded,
+            Ok(Err(error)) => Some(self.fail(error.to_string())),
+            Err(_) => Some(self.fail("the folder panicked".to_owned())),
+        }
+    }
+
+    /// From here on nothing reaches the state file: redb must not make its own commit when it is dropped.
+    fn fail(&self, cause: String) -> Folded {
+        self.gate.refuse();
+        Folded::Failed(cause)
+    }
+
+    fn fold(&mut self, fold: &Fold) -> Result<Folded, EngineError> {
+        self.log_bytes_since_checkpoint += fold.log_bytes;
+        let checkpoint = self.log_bytes_since_checkpoint >= self.checkpoint_log_bytes;
+        let durability = if checkpoint { FoldDurability::Checkpoint } else { FoldDurability::Volatile };
+        self.engine.fold(&fold.map, fold.meta, durability)?;
+        if checkpoint {
+            self.log_bytes_since_checkpoint = 0;
+        }
+        let snapshot = self.engine.snapshot()?;
+        Ok(Folded::Done { snapshot, applied_sequence: fold.meta.applied_sequence, checkpoint })
+    }
+
+    fn finish(&self, fold: &Fold) -> Result<Folded, EngineError> {
+        self.engine.fold(&fold.map, fold.meta, FoldDurability::Checkpoint)?;
+        self.gate.refuse();
+        Ok(Folded::Finished)
+    }
+
+    /// Folds while the store is being opened, on the caller's thread.
+    pub(super) fn fold_at_open(&mut self, fold: &Fold) -> Result<Arc<Snapshot>, EngineError> {
+        match self.fold(fold)? {
+            Folded::Done { snapshot, .. } => Ok(snapshot),
+            Folded::Failed(_) | Folded::Finished => self.engine.snapshot(),
+        }
+    }
+
+    pub(super) const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+impl Drop for Folder {
+    /// Whatever led here, redb is dropped behind a closed gate: its own commit at close would be in one phase.
+    fn drop(&mut self) {
+        self.gate.refuse();
+    }
+}
+

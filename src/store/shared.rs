@@ -1,0 +1,80 @@
+//! What the handles of a store and its threads share.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::base::limits::Limits;
+use crate::base::operation::OperationType;
+use crate::base::position::TimestampMs;
+use crate::disk::Disk;
+use crate::log::StoreId;
+use crate::protocol::identity::HashKeys;
+use crate::state::{Catalog, DeclaredTables};
+
+use super::admit::Doorkeeper;
+use super::counters::Counters;
+use super::folder::Folded;
+use super::job::Job;
+use super::poison::Poison;
+use super::published::Publisher;
+use super::queue::Queue;
+use super::time::StoreTime;
+
+/// Everything that is fixed when the store is opened, and the few things that change.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Tells the open stores of this process apart.
+    pub(super) number: usize,
+    pub(super) store_id: StoreId,
+    pub(super) epoch: u64,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) hash_keys: HashKeys,
+    pub(super) time: StoreTime,
+    pub(super) limits: Limits,
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) tables: DeclaredTables,
+    pub(super) operations: HashMap<&'static str, OperationType>,
+    /// Names of reply headers that may be stored.
+    pub(super) headers: HashSet<String>,
+    pub(super) doorkeeper: Doorkeeper,
+
+    pub(super) queue: Queue<Job, Folded>,
+    pub(super) publisher: Publisher,
+    pub(super) poison: Poison,
+    pub(super) counters: Counters,
+    pub(super) readers: Readers,
+}
+
+/// Open views, so that the stats can name the oldest: it keeps maps and pages alive.
+#[derive(Debug, Default)]
+pub(super) struct Readers {
+    open: Mutex<BTreeMap<u64, TimestampMs>>,
+    next: std::sync::atomic::AtomicU64,
+}
+
+impl Readers {
+    pub(super) fn enter(&self, now: TimestampMs) -> u64 {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.open.lock().insert(number, now);
+        number
+    }
+
+    pub(super) fn leave(&self, number: u64) {
+        self.open.lock().remove(&number);
+    }
+
+    /// How many views are open, and since when the oldest is.
+    pub(super) fn oldest(&self) -> (usize, Option<TimestampMs>) {
+        let open = self.open.lock();
+        (open.len(), open.values().next().copied())
+    }
+}
+
+/// The next store's number in this process.
+pub(super) fn next_number() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}

@@ -1,0 +1,484 @@
+//! The writer: the only one that runs closures, appends to the log and publishes.
+//!
+//! The order of effects of a batch is fixed: closures run on a map nobody sees, their frames are appended and synced,
+//! then the map is published, then the tickets are answered.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::error::Error;
+use crate::base::name::Slot;
+use crate::base::position::TimestampMs;
+use crate::log::record::Body;
+use crate::log::{AppendError, Appender, OutgoingFrame};
+use crate::state::{MemoryMap, Meta, View};
+
+use super::admit::Verdict;
+use super::batch::{Batch, Member};
+use super::folder::{Fold, Folded, Folder, Task};
+use super::job::Job;
+use super::poison::Stopped;
+use super::published::Published;
+use super::segments::NextSegment;
+use super::shared::Shared;
+
+/// After this long without work the last batch is proven durable by a mark.
+pub(super) const IDLE_MARK_AFTER: Duration = Duration::from_millis(100);
+
+/// Where folds go.
+#[derive(Debug)]
+pub(super) enum FolderLink {
+    /// To a thread of its own.
+    Thread(std::sync::mpsc::Sender<Task>),
+    /// To the caller of `step`, one at a time.
+    Manual { folder: Box<Folder>, tasks: VecDeque<Task> },
+}
+
+/// The writer's own state.
+#[derive(Debug)]
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    /// None once it is closed.
+    log: Option<Appender>,
+    next_segment: Option<NextSegment>,
+    folder: FolderLink,
+    /// Taken off the queue and not run yet, since a batch was full.
+    backlog: VecDeque<Job>,
+    /// The time of the last frame, below which no frame may be.
+    last_time: TimestampMs,
+    log_bytes_since_fold: u64,
+    /// The slots of the batch that is with the disk.
+    in_flight: HashSet<Slot>,
+    last_work: Duration,
+    /// A mark could prove the last batch.
+    unproven: bool,
+    fold_failed: bool,
+}
+
+impl Writer {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        log: Appender,
+        next_segment: NextSegment,
+        folder: FolderLink,
+        last_time: TimestampMs,
+        log_bytes_since_fold: u64,
+    ) -> Self {
+        let last_work = shared.time.monotonic();
+        Self {
+            shared,
+            log: Some(log),
+            next_segment: Some(next_segment),
+            folder,
+            backlog: VecDeque::new(),
+            last_time,
+            log_bytes_since_fold,
+            in_flight: HashSet::new(),
+            last_work,
+            unproven: false,
+            fold_failed: false,
+        }
+    }
+
+    /// Commits records of the store's own, such as declarations, while the store is being opened.
+    pub(super) fn commit_own(&mut self, bodies: Vec<Body>) -> Result<(), Error> {
+        if bodies.is_empty() {
+            return Ok(());
+        }
+        let shared = Arc::clone(&self.shared);
+        let mut batch = Batch::begin(&shared, shared.epoch, self.frame_time());
+        for body in bodies {
+            batch.add_frame(body)?;
+        }
+        self.commit(batch);
+        shared.poison.get().map_or(Ok(()), |stopped| Err(Error::Poisoned(stopped.cause.clone())))
+    }
+
+    /// Serves the queue until it is closed and drained. Runs on the writer's thread.
+    pub(super) fn serve(&mut self) {
+        loop {
+            let wait = if !self.backlog.is_empty() {
+                Some(Duration::ZERO)
+            } else if self.unproven && self.shared.poison.get().is_none() {
+                Some(IDLE_MARK_AFTER)
+            } else {
+                None
+            };
+            if self.turn(wait) {
+                return;
+            }
+        }
+    }
+
+    /// One turn: control messages, then one batch, or a mark if there was nothing to do. Returns whether the queue is
+    /// closed and drained.
+    fn turn(&mut self, wait: Option<Duration>) -> bool {
+        let items_max = self.shared.limits.batch_operations_max.saturating_sub(self.backlog.len());
+        let taken = self.shared.queue.take(items_max, wait);
+        let idle = taken.control.is_empty() && taken.items.is_empty() && self.backlog.is_empty();
+        for folded in taken.control {
+            self.take_folded(folded);
+        }
+        self.backlog.extend(taken.items);
+        if !self.backlog.is_empty() {
+            self.wait_for_folder();
+            self.run_batch();
+        } else if idle && !taken.drained {
+            self.prove_last_batch();
+        }
+        taken.drained && self.backlog.is_empty()
+    }
+
+    /// Does what is due on the caller's thread. Returns whether there was anything.
+    pub(super) fn step(&mut self) -> bool {
+        let taken = self.shared.queue.take(self.shared.limits.batch_operations_max, Some(Duration::ZERO));
+        let mut worked = !taken.control.is_empty() || !taken.items.is_empty() || !self.backlog.is_empty();
+        for folded in taken.control {
+            self.take_folded(folded);
+        }
+        self.backlog.extend(taken.items);
+        if !self.backlog.is_empty() {
+            self.run_batch();
+        }
+        worked |= self.run_manual_task();
+        worked |= self.next_segment.as_mut().is_some_and(NextSegment::prepare_due);
+        let idle_for = self.shared.time.monotonic().saturating_sub(self.last_work);
+        if !worked && self.unproven && idle_for >= IDLE_MARK_AFTER {
+            self.prove_last_batch();
+            worked = true;
+        }
+        worked
+    }
+
+    /// Runs one fold on the caller's thread, if one is due.
+    fn run_manual_task(&mut self) -> bool {
+        let FolderLink::Manual { folder, tasks } = &mut self.folder else { return false };
+        let Some(task) = tasks.pop_front() else { return false };
+        if let Some(folded) = folder.run(task) {
+            self.take_folded(folded);
+        }
+        true
+    }
+
+    /// The folder fell behind: no closure runs until it has caught up. It waits for nobody, so this ends.
+    fn wait_for_folder(&mut self) {
+        let mut waited = false;
+        while self.shared.poison.get().is_none() && self.folder_lags() {
+            if !waited {
+                self.shared.counters.folder_waits.add(1);
+                waited = true;
+            }
+            let taken = self.shared.queue.take(0, Some(IDLE_MARK_AFTER));
+            for folded in taken.control {
+                self.take_folded(folded);
+            }
+        }
+    }
+
+    fn folder_lags(&self) -> bool {
+        let view = &self.shared.publisher.load().view;
+        view.frozen.is_some()
+            && view.active.bytes() >= self.shared.limits.map_bytes_max
+            && matches!(self.folder, FolderLink::Thread(_))
+    }
+
+    /// Runs what waits, as one batch, and commits it.
+    fn run_batch(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        if let Some(stopped) = shared.poison.get() {
+            for job in std::mem::take(&mut self.backlog) {
+                answer_stopped(&shared, stopped, job);
+            }
+            return;
+        }
+        let mut batch = Batch::begin(&shared, shared.epoch, self.frame_time());
+        while !batch.is_full()
+            && let Some(job) = self.backlog.pop_front()
+        {
+            batch.run(job);
+        }
+        self.commit(batch);
+        self.last_work = shared.time.monotonic();
+    }
+
+    /// The store's time, never below the last frame's.
+    fn frame_time(&self) -> TimestampMs {
+        self.shared.time.now().max(self.last_time)
+    }
+
+    /// Makes a batch durable, shows it, and answers its members; or stops the store.
+    fn commit(&mut self, mut batch: Batch<'_>) {
+        if batch.frames.is_empty() {
+            deliver(std::mem::take(&mut batch.members));
+            return;
+        }
+        if let Err(error) = self.make_room(batch.frame_bytes) {
+            self.refuse(batch, &error);
+            return;
+        }
+        self.in_flight = batch.slots.clone();
+        for member in &mut batch.members {
+            member.hand_to_disk(&batch.slots);
+        }
+        match self.append_and_sync(&batch) {
+            Ok(()) => {
+                self.in_flight.clear();
+                self.finish(batch);
+            }
+            Err(error) => self.stop(batch, &error),
+        }
+    }
+
+    fn append_and_sync(&mut self, batch: &Batch<'_>) -> Result<(), AppendError> {
+        let frames: Vec<OutgoingFrame<'_>> = batch
+            .frames
+            .iter()
+            .map(|frame| OutgoingFrame { sequence: frame.sequence, time_ms: frame.time_ms, payload: &frame.payload })
+            .collect();
+        let log = self.log.as_mut().expect("the log is open until the writer closes it");
+        log.append(&frames)?;
+        log.sync()
+    }
+
+    /// The batch is durable: show it, then say so.
+    fn finish(&mut self, mut batch: Batch<'_>) {
+        // Answers are owed from here on, whatever happens to the rest.
+        let answers = Answers(std::mem::take(&mut batch.members).into());
+        self.shared.counters.batches.add(1);
+        self.log_bytes_since_fold += batch.frame_bytes;
+        self.unproven = true;
+        self.last_time = batch.frames.last().map_or(self.last_time, |frame| TimestampMs(frame.time_ms));
+        let position = batch.last_position();
+        let before = self.shared.publisher.load();
+        let view = View { active: batch.into_map(), frozen: before.view.frozen.clone(), base: before.view.base.clone() };
+        drop(before);
+        self.publish(Published { view, position });
+        drop(answers);
+    }
+
+    /// Publishes, and freezes the map if it is large and the folder is free.
+    fn publish(&mut self, mut next: Published) {
+        let fold = self.freeze(&mut next);
+        drop(self.shared.publisher.publish(next));
+        if let Some(fold) = fold {
+            self.send(Task::Fold(fold));
+        }
+    }
+
+    fn freeze(&mut self, next: &mut Published) -> Option<Fold> {
+        let due = next.view.active.bytes() >= self.shared.limits.fold_bytes;
+        if !due || next.view.frozen.is_some() || self.fold_failed {
+            return None;
+        }
+        let map = std::mem::take(&mut next.view.active);
+        next.view.frozen = Some(map.clone());
+        Some(self.fold_of(map, next.position.sequence))
+    }
+
+    fn fold_of(&mut self, map: MemoryMap, applied_sequence: u64) -> Fold {
+        let meta = Meta {
+            store_id: self.shared.store_id.as_u128(),
+            epoch: self.shared.epoch,
+            applied_sequence,
+            clock_mark_ms: self.frame_time().0,
+        };
+        Fold { map, meta, log_bytes: std::mem::take(&mut self.log_bytes_since_fold) }
+    }
+
+    fn send(&mut self, task: Task) {
+        let unsent = match &mut self.folder {
+            FolderLink::Thread(sender) => sender.send(task).is_err(),
+            FolderLink::Manual { tasks, .. } => {
+                tasks.push_back(task);
+                false
+            }
+        };
+        if unsent {
+            self.take_folded(Folded::Failed("the folder is gone".to_owned()));
+        }
+    }
+
+    /// The folder has something to say.
+    fn take_folded(&mut self, folded: Folded) {
+        match folded {
+            Folded::Done { snapshot, checkpoint, .. } => {
+                self.shared.counters.folds.add(1);
+                self.shared.counters.checkpoints.add(u64::from(checkpoint));
+                let before = self.shared.publisher.load();
+                let view = View { active: before.view.active.clone(), frozen: None, base: snapshot };
+                let position = before.position;
+                drop(before);
+                let mut next = Published { view, position };
+                let fold = self.freeze(&mut next);
+                let old = self.shared.publisher.publish(next);
+                self.send(Task::Discard(old));
+                if let Some(fold) = fold {
+                    self.send(Task::Fold(fold));
+                }
+            }
+            Folded::Failed(cause) => {
+                self.fold_failed = true;
+                self.shared.poison.set(format!("the state file: {cause}"), std::mem::take(&mut self.in_flight));
+            }
+            Folded::Finished => {}
+        }
+    }
+
+    /// Sees to it that the batch fits into the active segment.
+    fn make_room(&mut self, batch_bytes: u64) -> Result<(), Error> {
+        let created_ms = self.frame_time().0;
+        let (log, next) = match (&mut self.log, &mut self.next_segment) {
+            (Some(log), Some(next)) => (log, next),
+            (Some(_) | None, _) => return Err(Error::Closed),
+        };
+        if !log.has_room(batch_bytes) {
+            let prepared =
+                next.take(log, batch_bytes, created_ms).map_err(|error| Error::DiskFull(error.to_string()))?;
+            log.roll_to(prepared).map_err(|error| Error::DiskFull(error.to_string()))?;
+            self.shared.counters.segments.add(1);
+        }
+        next.order(log, created_ms);
+        Ok(())
+    }
+
+    /// Nothing was written: members that needed a frame are told so, the others have their answers.
+    fn refuse(&mut self, batch: Batch<'_>, error: &Error) {
+        let reason = error.to_string();
+        tracing::warn!(%reason, "a batch was refused before anything was written");
+        let slots = batch.slots;
+        for member in batch.members {
+            match member {
+                Member::Operation { prepared, responder, .. } if slots.contains(&prepared.slot) => {
+                    responder.answer(Err(Error::DiskFull(reason.clone())));
+                }
+                Member::Write { responder, wrote: true, .. } => responder.answer(Err(Error::DiskFull(reason.clone()))),
+                other @ (Member::Operation { .. } | Member::Write { .. }) => other.deliver(),
+            }
+        }
+    }
+
+    /// The disk failed with the batch in its hands: stop, and tell everybody what is certain.
+    fn stop(&mut self, batch: Batch<'_>, error: &AppendError) {
+        self.in_flight.clear();
+        self.shared.poison.set(format!("the log: {error}"), batch.slots);
+        let shared = Arc::clone(&self.shared);
+        let Some(stopped) = shared.poison.get() else { return };
+        for member in batch.members {
+            match member {
+                Member::Operation { prepared, responder, .. } => {
+                    responder.answer(answer_when_stopped(&shared, stopped, &prepared));
+                }
+                Member::Write { responder, wrote: true, .. } => {
+                    responder.answer(Err(Error::Unknown(stopped.cause.clone())));
+                }
+                other @ Member::Write { .. } => other.deliver(),
+            }
+        }
+    }
+
+    /// The writer's code failed outside a closure.
+    pub(super) fn stop_after_panic(&mut self) {
+        let in_flight = std::mem::take(&mut self.in_flight);
+        self.shared.poison.set("the writer panicked", in_flight);
+    }
+
+    /// Writes and syncs a mark behind the last batch.
+    fn prove_last_batch(&mut self) {
+        if !self.unproven || self.shared.poison.get().is_some() {
+            return;
+        }
+        self.unproven = false;
+        let time = self.frame_time();
+        let Some(log) = &mut self.log else { return };
+        let proven = log.append_mark(time.0).and_then(|appended| if appended { log.sync() } else { Ok(()) });
+        if let Err(error) = proven {
+            self.shared.poison.set(format!("the log: {error}"), HashSet::new());
+        }
+    }
+
+    /// Ends the opening: proves the last batch, closes the log, folds everything as a checkpoint. Everything that was
+    /// answered is durable whatever fails here.
+    pub(super) fn close(&mut self, mut wait_for_folder: impl FnMut(&mut Self)) -> Result<(), Error> {
+        self.shared.publisher.end();
+        let time = self.frame_time();
+        let unused = self.next_segment.take().and_then(NextSegment::finish);
+        let log = self.log.take();
+        if let Some(stopped) = self.shared.poison.get() {
+            return Err(Error::Poisoned(stopped.cause.clone()));
+        }
+        let closed = log.map_or(Ok(()), |log| log.close(unused, time.0));
+        wait_for_folder(self);
+        let published = self.shared.publisher.load();
+        if published.view.frozen.is_none() && self.shared.poison.get().is_none() {
+            let fold = self.fold_of(published.view.active.clone(), published.position.sequence);
+            self.send(Task::Finish(fold));
+            while self.run_manual_task() {}
+        }
+        closed.map_err(|error| Error::Poisoned(format!("the log could not be closed: {error}")))
+    }
+
+    /// Takes the messages of a folder that is still at work.
+    pub(super) fn drain_folder(&mut self) {
+        while self.shared.publisher.load().view.frozen.is_some() && self.shared.poison.get().is_none() {
+            if matches!(self.folder, FolderLink::Manual { .. }) {
+                if !self.run_manual_task() {
+                    return;
+                }
+            } else {
+                let taken = self.shared.queue.take(0, Some(IDLE_MARK_AFTER));
+                for folded in taken.control {
+                    self.take_folded(folded);
+                }
+            }
+        }
+    }
+}
+
+/// Answers that are owed: delivered in order, also while unwinding.
+struct Answers(VecDeque<Member>);
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        while let Some(member) = self.0.pop_front() {
+            member.deliver();
+        }
+    }
+}
+
+fn deliver(members: Vec<Member>) {
+    drop(Answers(members.into()));
+}
+
+/// What a stopped store answers: unknown for the slots that were with the disk, what is published for all others.
+fn answer_when_stopped(
+    shared: &Shared,
+    stopped: &Stopped,
+    prepared: &super::admit::Prepared,
+) -> Result<crate::base::receipt::Receipt, Error> {
+    if stopped.unknown.contains(&prepared.slot) {
+        return Err(Error::Unknown(stopped.cause.clone()));
+    }
+    let published = shared.publisher.load();
+    match shared.doorkeeper.admit(&published.view, prepared, shared.time.now()) {
+        Verdict::Answer(answer) => answer,
+        Verdict::Execute => Err(Error::Poisoned(stopped.cause.clone())),
+    }
+}
+
+/// Answers a submission that reached a stopped store.
+pub(super) fn answer_stopped(shared: &Shared, stopped: &Stopped, job: Job) {
+    match job {
+        Job::Operation(job) => {
+            if job.responder.start() {
+                let answer = answer_when_stopped(shared, stopped, &job.prepared);
+                job.responder.answer(answer);
+            }
+        }
+        Job::Write(job) => {
+            if job.responder.start() {
+                job.responder.answer(Err(Error::Poisoned(stopped.cause.clone())));
+            }
+        }
+    }
+}
