@@ -3,9 +3,18 @@
 //! Production runs on the std implementation. Tests run on a simulated disk that knows which bytes are durable and
 //! which are only cached, so that a loss of power at any call can be enumerated.
 
+mod name;
+mod redb_backend;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod sim;
+mod std_disk;
+
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+
+pub(crate) use redb_backend::{RedbBackend, WriteGate};
+pub(crate) use std_disk::StdDisk;
 
 /// How [`Disk::open`] opens a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
