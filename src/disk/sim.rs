@@ -135,7 +135,17 @@ impl SimDisk {
 
     /// Disarms them all.
     pub(crate) fn clear_faults(&self) {
-        self.shared.state.lock().faults = fault::Faults::default();
+        self.shared.state.lock().faults.clear();
+    }
+
+    /// How many calls of this generation a fault has struck: 0 tells a loop over the Nth call that it is through.
+    pub(crate) fn faults_struck(&self) -> u64 {
+        self.shared.state.lock().faults.struck()
+    }
+
+    /// Memory pressure: whatever a failed sync dropped while the cache still showed it is now gone from reads as well.
+    pub(crate) fn evict_clean_pages(&self) {
+        self.shared.state.lock().inodes.values_mut().for_each(inode::Inode::evict);
     }
 
     /// Limits the sum of all file lengths; growing beyond it is [`io::ErrorKind::StorageFull`] and does nothing.

@@ -20,6 +20,9 @@ const ROOMY: usize = 1 << 20;
 /// So small that redb writes pages in the middle of transactions that are never synced.
 const TIGHT: usize = 16 << 10;
 
+/// So large that the file grows more than once within a workload.
+const VALUE_BYTES: usize = 3000;
+
 fn open(disk: &SimDisk, cache_bytes: usize) -> Done<(Database, WriteGate)> {
     let gate = WriteGate::new();
     let backend = RedbBackend::new(disk.open(FILE, OpenMode::ReadWrite)?, gate.clone());
@@ -161,7 +164,7 @@ fn workload(database: &Database, rounds: u64) -> (Vec<Rows>, bool) {
     for _ in 0..rounds {
         for _ in 0..3 {
             let batch: Vec<_> =
-                (0..8).map(|_| (rng.next_u64() % 300, vec![rng.next_u64().to_le_bytes()[0]; 400])).collect();
+                (0..8).map(|_| (rng.next_u64() % 300, vec![rng.next_u64().to_le_bytes()[0]; VALUE_BYTES])).collect();
             if fold(database, &batch).is_err() {
                 return (checkpoints, false);
             }
@@ -183,9 +186,12 @@ fn survives_power_loss_at_every_operation(cache_bytes: usize, rounds: u64) -> Do
     let mut cut = 1;
     loop {
         let (disk, database, gate) = checkpointed(cache_bytes)?;
+        disk.start_trace();
         disk.power_cut_at(disk.operations() + cut);
         let (checkpoints, in_flight) = workload(&database, rounds);
         if !disk.is_off() {
+            let grown = disk.trace().iter().filter(|line| line.contains("SetLen")).count();
+            assert!(grown > 1, "the file grew {grown} times");
             break;
         }
         gate.refuse();
@@ -285,5 +291,31 @@ fn a_disk_that_lies_about_syncs_loses_checkpoints() -> Done {
     drop(database);
     assert_eq!((checkpoints.len(), in_flight), (4, false), "redb noticed nothing");
     assert_eq!(recovered(&disk.crash(&Survival::Nothing))?, checkpoints[0]);
+    Ok(())
+}
+
+/// The store makes the file before its identity is complete and starts over; this is what it would meet if it did not.
+#[test]
+fn an_interrupted_creation_is_refused_or_opens_without_tables_and_never_panics() -> Done {
+    let mut refused = 0;
+    for cut in 1.. {
+        let disk = SimDisk::new();
+        disk.open(FILE, OpenMode::Create)?;
+        disk.sync_dir("")?;
+        disk.power_cut_at(disk.operations() + cut);
+        if open(&disk, ROOMY).map(|(_, gate)| gate.refuse()).is_ok() {
+            break;
+        }
+        for survival in Survival::selection(disk.unsynced(), 10) {
+            match open(&disk.crash(&survival), ROOMY) {
+                Ok((database, gate)) => {
+                    assert!(rows(&database).is_err(), "cut {cut}, {survival:?}");
+                    gate.refuse();
+                }
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(refused > 0, "a file without its magic number is not a new file");
     Ok(())
 }

@@ -119,20 +119,33 @@ impl Fault {
     }
 }
 
-/// The faults in wait.
+/// The faults in wait, and how many calls failed by one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Faults(Vec<Fault>);
+pub(super) struct Faults {
+    waiting: Vec<Fault>,
+    struck: u64,
+}
 
 impl Faults {
     /// Adds one.
     pub(super) fn add(&mut self, fault: Fault) {
-        self.0.push(fault);
+        self.waiting.push(fault);
+    }
+
+    /// Disarms all of them.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// How many calls failed by a fault.
+    pub(super) fn struck(&self) -> u64 {
+        self.struck
     }
 
     /// Counts a call against every fault and says how it fails, if it does. Of several, the oldest decides.
     pub(super) fn strike(&mut self, kind: CallKind, names: &[&str]) -> Option<FaultError> {
         let mut struck = None;
-        self.0.retain_mut(|fault| {
+        self.waiting.retain_mut(|fault| {
             if !fault.counts(kind, names) {
                 return true;
             }
@@ -143,6 +156,7 @@ impl Faults {
             struck.get_or_insert(fault.error);
             fault.permanent
         });
+        self.struck += u64::from(struck.is_some());
         struck
     }
 }

@@ -103,6 +103,13 @@ impl Inode {
         self.pending.clear();
     }
 
+    /// Memory pressure: pages taken for clean are read from the disk again. Dirty ones stay.
+    pub(super) fn evict(&mut self) {
+        let mut content = Vec::clone(&self.durable);
+        self.pending.iter().for_each(|(_, op)| op.apply(&mut content));
+        self.cached = Arc::new(content);
+    }
+
     /// The content after a loss of power.
     pub(super) fn survivor(&self, fates: &mut Fates) -> Arc<Vec<u8>> {
         if self.pending.is_empty() {

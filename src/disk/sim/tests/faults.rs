@@ -20,6 +20,20 @@ fn a_sync_that_drops_data_leaves_it_in_the_cache_and_never_makes_it_durable() ->
 }
 
 #[test]
+fn what_a_failed_sync_dropped_can_vanish_from_the_cache_at_any_time() -> io::Result<()> {
+    let (disk, file) = one_file("a")?;
+    file.write_all_at(0, b"durable")?;
+    file.sync_data()?;
+    file.write_all_at(0, b"dropped")?;
+    disk.fail(next(CallKind::Sync, FaultError::SyncDropsData));
+    assert!(file.sync_data().is_err());
+    file.write_all_at(7, b"dirty")?;
+    disk.evict_clean_pages();
+    assert_eq!(disk.read_file("a").as_deref(), Some(&b"durabledirty"[..]));
+    Ok(())
+}
+
+#[test]
 fn what_is_written_after_a_dropping_sync_becomes_durable_around_a_hole() -> io::Result<()> {
     let (disk, file) = one_file("a")?;
     file.write_all_at(0, b"lost")?;
@@ -68,6 +82,7 @@ fn the_nth_call_on_a_matching_name_fails_once_or_for_ever() -> io::Result<()> {
     disk.fail(fault);
     file.write_all_at(0, b"4")?;
     assert!(file.write_all_at(0, b"5").is_err() && file.write_all_at(0, b"6").is_err());
+    assert_eq!(disk.faults_struck(), 3);
     disk.clear_faults();
     file.write_all_at(0, b"7")
 }
