@@ -3,9 +3,18 @@
 //! Production runs on the std implementation. Tests run on a simulated disk that knows which bytes are durable and
 //! which are only cached, so that a loss of power at any call can be enumerated.
 
+mod name;
+mod redb_backend;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod sim;
+mod std_disk;
+
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+
+pub(crate) use redb_backend::{RedbBackend, WriteGate};
+pub(crate) use std_disk::StdDisk;
 
 /// How [`Disk::open`] opens a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +32,8 @@ pub(crate) enum OpenMode {
 /// Names are relative to that directory, with `/` between parts; `""` is the directory itself.
 /// A new, renamed or removed name is durable only after [`Disk::sync_dir`] on its directory.
 pub(crate) trait Disk: Send + Sync + fmt::Debug + 'static {
-    /// Makes a directory (mode 0700); one that exists is fine. `""` makes the store's own directory.
+    /// Makes a directory (mode 0700); one that exists is fine. `""` makes the store's own directory, whose parent must
+    /// exist, and makes its name durable, since [`Disk::sync_dir`] cannot name that parent.
     fn create_dir(&self, name: &str) -> io::Result<()>;
     /// Opens a file.
     fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
