@@ -1,0 +1,44 @@
+//! Rows: a persistent ordered memory map layered over redb, and typed tables on top of it.
+//!
+//! In reading order: what a row is ([`row_key`], [`bytes`], [`envelope`]), where rows are (the [`map`] and the
+//! [`engine`]), how the layers are read as one ([`merge`], [`view`]), and what users see of it ([`table`]).
+//!
+//! This layer knows rows as bytes with a table's name. It knows neither the log nor receipts; `store/` above it does.
+//! What it is never asked to do is decide when something is durable: it holds what it was given.
+
+mod bytes;
+mod catalog;
+mod engine;
+mod envelope;
+mod error;
+mod limits;
+mod map;
+mod merge;
+mod row_key;
+mod table;
+mod view;
+
+#[cfg(test)]
+mod model_tests;
+#[cfg(test)]
+mod testing;
+
+pub use error::{TableError, TableOpenError};
+pub use limits::TableLimits;
+pub use table::{
+    AsKey, Codec, KeyError, KeyPrefix, KeyRange, KeyReader, KeyWriter, Table, TableDeclaration, TableKey, TableMut,
+    TableRange, TableView,
+};
+
+pub(crate) use bytes::Bytes;
+pub(crate) use catalog::{Catalog, SYSTEM_PREFIX};
+pub(crate) use engine::{
+    CACHE_BYTES_DEFAULT, CopyCheck, Engine, EngineError, EngineStats, FoldDurability, Meta, STATE_FORMAT, Snapshot,
+    check_copy,
+};
+pub(crate) use envelope::{ENVELOPE_BYTES, RowDamage, RowError, Sealed, open_sealed, seal};
+pub(crate) use map::MemoryMap;
+pub(crate) use merge::RowRange;
+pub(crate) use row_key::{KeyText, RowKey, TableId};
+pub(crate) use table::{Compat, Declarations, TxRows};
+pub(crate) use view::{ALL, KeyBounds, Overlay, Rows, View};

@@ -1,0 +1,287 @@
+//! Opening a store: create or recover, apply what the state lacks, declare tables, start the threads.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::base::clock::Clock;
+use crate::base::error::Error;
+use crate::base::position::{Position, TimestampMs};
+use crate::disk::{Disk, OpenMode, RedbBackend, WriteGate};
+use crate::log::record::{Body, Record, TableRecord};
+use crate::log::{CheckpointState, LOG_DIR, Recovered, StoreId, recover};
+use crate::protocol::identity::HashKeys;
+use crate::state::{Compat, Engine, MemoryMap, Meta, Overlay, Snapshot, TableDeclaration, View};
+
+use super::Store;
+use super::admit::Doorkeeper;
+use super::apply::{FrameFacts, apply, get_system};
+use super::builder::StoreBuilder;
+use super::folder::{Fold, Folder};
+use super::holder::{self, LOCK_FILES};
+use super::identity::{IDENTITY, IDENTITY_NEW, Identity};
+use super::open_error::OpenError;
+use super::published::{Published, Publisher};
+use super::queue::Queue;
+use super::rows::System;
+use super::run::Engines;
+use super::segments::Workshop;
+use super::shared::{Readers, Shared, next_number};
+use super::time::StoreTime;
+
+pub(super) const STATE: &str = "state.redb";
+
+/// What a directory holds.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    /// A creation that was not finished: nothing in it was ever answered.
+    Unfinished,
+    Store,
+}
+
+pub(super) fn open(builder: StoreBuilder, disk: Arc<dyn Disk>) -> Result<Store, OpenError> {
+    if builder.must_exist {
+        // Looked at before anything is made, so that a mistyped path stays what it was.
+        let listed = disk.list("");
+        if listed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+            || listed.is_ok_and(|names| names.is_empty())
+        {
+            return Err(OpenError::Absent(disk.location()));
+        }
+    } else {
+        disk.create_dir("").map_err(OpenError::io("make", disk.location()))?;
+    }
+    look_around(&*disk)?;
+    let lock = holder::lock(&*disk)?;
+    // A name may exist in the cache only.
+    disk.sync_dir("").map_err(OpenError::io("sync", disk.location()))?;
+    let gate = WriteGate::new();
+    let opened = match look_around(&*disk)? {
+        Found::Store => open_existing(&builder, &disk, &gate),
+        Found::Nothing | Found::Unfinished if builder.must_exist => Err(OpenError::Absent(disk.location())),
+        Found::Nothing | Found::Unfinished => create(&builder, &disk, &gate),
+    };
+    // Whatever failed, redb was dropped behind a closed gate or before it wrote anything of its own.
+    let opened = opened.inspect_err(|_| gate.refuse())?;
+    start(builder, disk, gate, lock, opened)
+}
+
+/// Says what the directory holds, or why it cannot be a store. Changes nothing.
+fn look_around(disk: &dyn Disk) -> Result<Found, OpenError> {
+    let names = disk.list("").map_err(OpenError::io("list", disk.location()))?;
+    let has = |name: &str| names.iter().any(|found| found == name);
+    if has(IDENTITY) {
+        for needed in [STATE, LOG_DIR] {
+            if !has(needed) {
+                return Err(OpenError::Missing { missing: needed.to_owned() });
+            }
+        }
+        return Ok(Found::Store);
+    }
+    if has(IDENTITY_NEW) {
+        return Ok(Found::Unfinished);
+    }
+    match names.iter().find(|name| !LOCK_FILES.contains(&name.as_str())) {
+        None => Ok(Found::Nothing),
+        Some(name) if name == STATE || name == LOG_DIR => Err(OpenError::Missing { missing: IDENTITY.to_owned() }),
+        Some(name) => Err(OpenError::NotAStore { location: disk.location(), found: name.clone() }),
+    }
+}
+
+/// An engine and a log that belong together.
+struct Opened {
+    identity: Identity,
+    engine: Engine,
+    snapshot: Arc<Snapshot>,
+    log: Recovered,
+}
+
+/// Makes a store. It is one as soon as `IDENTITY` has its name; until then the next open starts over.
+fn create(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Result<Opened, OpenError> {
+    let wall = builder.clock.wall();
+    let identity = Identity { store_id: random()?, secret: random()?, created_ms: wall.0 };
+    identity.write_new(&**disk).map_err(OpenError::io("write", IDENTITY_NEW))?;
+    clear_unfinished(&**disk)?;
+    let store_id = StoreId(identity.store_id);
+    let file = disk.open(STATE, OpenMode::Create).map_err(OpenError::io("make", STATE))?;
+    let backend = RedbBackend::new(file, gate.clone());
+    let meta = |epoch, clock_mark_ms| Meta { store_id: store_id.as_u128(), epoch, applied_sequence: 0, clock_mark_ms };
+    let engine = Engine::create(backend, Arc::clone(&builder.catalog), meta(0, 0), builder.limits.cache_bytes)?;
+    let log = recover(disk, store_id, &CheckpointState { epoch: 0, applied_sequence: 0 }, wall.0)?;
+    // From here on the state knows that there is a log: an empty one would be a loss.
+    engine.fold(&MemoryMap::new(), meta(log.epoch, wall.0), crate::state::FoldDurability::Checkpoint)?;
+    Identity::publish(&**disk).map_err(OpenError::io("rename", IDENTITY))?;
+    let snapshot = engine.snapshot()?;
+    Ok(Opened { identity, engine, snapshot, log })
+}
+
+/// Removes what an unfinished creation left. `IDENTITY.new` stands until the end, so that a crash in here is again an
+/// unfinished creation.
+fn clear_unfinished(disk: &dyn Disk) -> Result<(), OpenError> {
+    let names = disk.list("").map_err(OpenError::io("list", disk.location()))?;
+    if names.iter().any(|name| name == STATE) {
+        disk.remove(STATE).map_err(OpenError::io("remove", STATE))?;
+    }
+    if names.iter().any(|name| name == LOG_DIR) {
+        for name in disk.list(LOG_DIR).map_err(OpenError::io("list", LOG_DIR))? {
+            let file = format!("{LOG_DIR}/{name}");
+            disk.remove(&file).map_err(OpenError::io("remove", file.clone()))?;
+        }
+        disk.sync_dir(LOG_DIR).map_err(OpenError::io("sync", LOG_DIR))?;
+    }
+    disk.sync_dir("").map_err(OpenError::io("sync", disk.location()))
+}
+
+fn open_existing(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Result<Opened, OpenError> {
+    let identity = Identity::read(&**disk)?;
+    let store_id = StoreId(identity.store_id);
+    let file = disk.open(STATE, OpenMode::ReadWrite).map_err(OpenError::io("open", STATE))?;
+    let backend = RedbBackend::new(file, gate.clone());
+    let (engine, snapshot) =
+        Engine::open(backend, Arc::clone(&builder.catalog), store_id.as_u128(), builder.limits.cache_bytes)?;
+    let meta = snapshot.meta();
+    if meta.epoch == 0 {
+        return Err(OpenError::Damaged { file: STATE.to_owned(), reason: "its creation was not finished".to_owned() });
+    }
+    let checkpoint = CheckpointState { epoch: meta.epoch, applied_sequence: meta.applied_sequence };
+    let log = recover(disk, store_id, &checkpoint, builder.clock.wall().0).inspect_err(|_| gate.refuse())?;
+    Ok(Opened { identity, engine, snapshot, log })
+}
+
+fn random<const N: usize>() -> Result<[u8; N], OpenError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| OpenError::Config(format!("the system gives no random numbers: {error}")))?;
+    Ok(bytes)
+}
+
+/// The state after everything in the log was applied.
+struct CaughtUp {
+    view: View,
+    position: Position,
+    last_time: TimestampMs,
+    /// Bytes of payload in the map that is not folded.
+    log_bytes: u64,
+}
+
+/// Applies the frames that the checkpoint lacks, folding as in normal running.
+fn catch_up(
+    builder: &StoreBuilder,
+    opened: Opened,
+    gate: &WriteGate,
+) -> Result<(Identity, Recovered, Folder, CaughtUp), OpenError> {
+    let Opened { identity, engine, snapshot, mut log } = opened;
+    let meta = snapshot.meta();
+    let mut folder = Folder::new(engine, gate.clone(), builder.limits.checkpoint_log_bytes);
+    let mut overlay = Overlay::new(&View::new(snapshot));
+    let mut position = Position { epoch: meta.epoch, sequence: meta.applied_sequence };
+    let mut last_time = TimestampMs(meta.clock_mark_ms);
+    let mut log_bytes = 0;
+    let total = log.durable.saturating_sub(meta.applied_sequence);
+    while let Some(frame) = log.reader.next(log.durable)? {
+        let header = frame.header;
+        position = Position { epoch: header.epoch, sequence: header.sequence };
+        let damaged = |reason: String| OpenError::Log(format!("entry {position} cannot be applied: {reason}"));
+        let record = Record::from_bytes(&frame.payload).map_err(|error| damaged(error.to_string()))?;
+        let facts = FrameFacts { position, time_ms: header.time_ms };
+        apply(&mut overlay, &builder.catalog, facts, &record).map_err(|error| damaged(error.to_string()))?;
+        last_time = last_time.max(TimestampMs(header.time_ms));
+        log_bytes += frame.payload.len() as u64;
+        if overlay.view().active.bytes() >= builder.limits.fold_bytes {
+            let map = overlay.into_map();
+            let meta = Meta {
+                epoch: log.epoch,
+                applied_sequence: position.sequence,
+                clock_mark_ms: last_time.0,
+                ..meta
+            };
+            let snapshot = folder.fold_at_open(&Fold { map, meta, log_bytes: std::mem::take(&mut log_bytes) })?;
+            let done = position.sequence.saturating_sub(total_start(log.durable, total));
+            tracing::info!(done, total, "applying the log");
+            overlay = Overlay::new(&View::new(snapshot));
+        }
+    }
+    let view = overlay.view().clone();
+    Ok((identity, log, folder, CaughtUp { view, position, last_time, log_bytes }))
+}
+
+const fn total_start(durable: u64, total: u64) -> u64 {
+    durable.saturating_sub(total)
+}
+
+/// Puts the running parts together and makes the builder's declarations durable.
+fn start(
+    builder: StoreBuilder,
+    disk: Arc<dyn Disk>,
+    gate: WriteGate,
+    lock: Box<dyn crate::disk::DiskLock>,
+    opened: Opened,
+) -> Result<Store, OpenError> {
+    let (identity, log, folder, state) = catch_up(&builder, opened, &gate).inspect_err(|_| gate.refuse())?;
+    tracing::debug!(epoch = log.epoch, position = %state.position, report = ?log.report, "the log is recovered");
+    let declarations = declare(&state.view, &builder.tables)?;
+    let number = next_number();
+    let store_id = StoreId(identity.store_id);
+    let operations = builder.operations_by_name();
+    let headers = builder.header_set();
+    let time = StoreTime::start(Arc::clone(&builder.clock), state.last_time, builder.clock_leap_max);
+    let shared = Arc::new(Shared {
+        number,
+        store_id,
+        epoch: log.epoch,
+        disk: Arc::clone(&disk),
+        hash_keys: HashKeys::derive(&identity.secret),
+        time,
+        queue: Queue::new(&builder.limits),
+        limits: builder.limits,
+        catalog: builder.catalog,
+        tables: Arc::new(builder.declared),
+        operations,
+        headers,
+        doorkeeper: Doorkeeper { store: number, guard: builder.guard },
+        publisher: Publisher::new(Published { view: state.view, position: state.position }),
+        poison: super::poison::Poison::default(),
+        counters: super::counters::Counters::default(),
+        readers: Readers::default(),
+        recovery: log.report,
+    });
+    let workshop = Workshop { disk, store_id };
+    let engines = Engines { log: log.appender, folder, workshop, last_time: state.last_time, log_bytes: state.log_bytes };
+    let store = Store::start(shared, engines, lock, builder.manual, declarations);
+    store.map_err(|error| match error {
+        StartError::Thread(source) => OpenError::Io { action: "start", file: "a thread of the store".to_owned(), source },
+        StartError::Declare(error @ Error::DiskFull(_)) => OpenError::DiskFull(error.to_string()),
+        StartError::Declare(error) => OpenError::State(format!("tables could not be declared: {error}")),
+    })
+}
+
+/// Why the running parts could not be started.
+pub(super) enum StartError {
+    Thread(io::Error),
+    Declare(Error),
+}
+
+/// Compares the declared tables with the stored ones. What is new or has a higher version is declared by a frame.
+fn declare(view: &View, tables: &[TableDeclaration]) -> Result<Vec<Body>, OpenError> {
+    let mut bodies = Vec::new();
+    for declared in tables {
+        let stored = get_system::<TableDeclaration>(view, System::Tables, declared.name.as_bytes())
+            .map_err(|error| OpenError::State(error.to_string()))?;
+        let declaration = match stored {
+            None => declared.clone(),
+            Some(stored) => match TableDeclaration::check(&stored, declared)? {
+                Compat::Same => continue,
+                Compat::Redeclare(declaration) => declaration,
+            },
+        };
+        bodies.push(Body::TableDeclared(TableRecord {
+            name: declaration.name,
+            key_type: declaration.key_type,
+            codec: declaration.codec.id(),
+            version: declaration.version,
+            upgrades_from: declaration.upgrades_from,
+            rows_of: declaration.rows_of,
+        }));
+    }
+    Ok(bodies)
+}

@@ -1,0 +1,94 @@
+//! One snapshot of what a store is doing.
+
+use std::time::Duration;
+
+use crate::base::position::{Position, TimestampMs};
+use crate::protocol::retention::ClockState;
+
+use super::shared::Shared;
+
+/// What a store is doing. Counts are since it was opened; nothing in here names a key or a tenant.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The last durable entry; sequence 0 before the first.
+    pub position: Position,
+    /// The store's time.
+    pub store_time: TimestampMs,
+    /// What the wall clock looked like when the store was opened.
+    pub clock: ClockState,
+    /// Why the store stopped, if it did. Reopen it.
+    pub stopped: Option<String>,
+    /// Operations that ran and were kept.
+    pub executed: u64,
+    /// Operations that said "no".
+    pub rejected: u64,
+    /// Answers from a receipt.
+    pub replayed: u64,
+    /// Keys used again with another request.
+    pub conflicts: u64,
+    /// Everything else that ended without a receipt.
+    pub failed: u64,
+    /// Submissions cancelled while queued.
+    pub cancelled: u64,
+    /// Syncs of the log with operations behind them.
+    pub batches: u64,
+    /// Submissions waiting now.
+    pub queued: usize,
+    /// Bytes of the memory map that takes new rows.
+    pub active_bytes: usize,
+    /// Bytes of the memory map that is being folded into the state file.
+    pub frozen_bytes: usize,
+    /// Maps folded into the state file.
+    pub folds: u64,
+    /// Folds that were checkpoints.
+    pub checkpoints: u64,
+    /// How often the writer had to wait for the folder.
+    pub folder_waits: u64,
+    /// Closures that held up the writer.
+    pub slow_closures: u64,
+    /// Log segments that became active after the first.
+    pub segments: u64,
+    /// Views that are open.
+    pub views: usize,
+    /// For how long the oldest view has been open: it keeps memory and pages of the state file.
+    pub oldest_view: Option<Duration>,
+    /// Entries that recovery found merely cached and wrote again.
+    pub recovered_unproven: u64,
+    /// Bytes behind the last entry that recovery found to be no part of the log.
+    pub recovered_discarded_bytes: u64,
+}
+
+impl Stats {
+    pub(super) fn of(shared: &Shared) -> Self {
+        let published = shared.publisher.load();
+        let counters = &shared.counters;
+        let now = shared.time.now();
+        let (views, oldest) = shared.readers.oldest();
+        Self {
+            position: published.position,
+            store_time: now,
+            clock: shared.time.state(),
+            stopped: shared.poison.get().map(|stopped| stopped.cause.clone()),
+            executed: counters.executed.get(),
+            rejected: counters.rejected.get(),
+            replayed: counters.replayed.get(),
+            conflicts: counters.conflicts.get(),
+            failed: counters.failed.get(),
+            cancelled: counters.cancelled.get(),
+            batches: counters.batches.get(),
+            queued: shared.queue.len(),
+            active_bytes: published.view.active.bytes(),
+            frozen_bytes: published.view.frozen.as_ref().map_or(0, crate::state::MemoryMap::bytes),
+            folds: counters.folds.get(),
+            checkpoints: counters.checkpoints.get(),
+            folder_waits: counters.folder_waits.get(),
+            slow_closures: counters.slow_closures.get(),
+            segments: counters.segments.get(),
+            views,
+            oldest_view: oldest.map(|since| now.since(since)),
+            recovered_unproven: shared.recovery.copied_frames,
+            recovered_discarded_bytes: shared.recovery.discarded_bytes,
+        }
+    }
+}
