@@ -3,3 +3,5 @@
 mod base;
 #[cfg(feature = "store")]
 mod disk;
+#[cfg(feature = "store")]
+mod log;
