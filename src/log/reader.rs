@@ -35,7 +35,8 @@ pub(crate) struct LogReader {
 struct Gap {
     segment: SegmentName,
     offset: u64,
-    is_clean: bool,
+    /// Something unreadable is here, as opposed to nothing, or to a good frame that comes too early.
+    is_bad: bool,
 }
 
 impl LogReader {
@@ -97,8 +98,14 @@ impl LogReader {
                 self.segments.retain(|later| later.name.epoch > name.epoch);
                 continue;
             }
+            if segment.continues_after.is_some_and(|after| after >= self.expected) {
+                // The epoch before fell short of this one (L6), and nothing here can make up for it.
+                self.current = None;
+                self.segments.clear();
+                continue;
+            }
             let offset = reader.offset();
-            let is_clean = match reader.next()? {
+            let is_bad = match reader.next()? {
                 Scanned::Entry(frame) if frame.header.sequence == self.expected => {
                     self.expected += 1;
                     self.gap = None;
@@ -106,9 +113,9 @@ impl LogReader {
                 }
                 Scanned::Mark(mark) if mark.sequence + 1 == self.expected => continue,
                 Scanned::Entry(_) | Scanned::Mark(_) => false,
-                Scanned::End(end) => end.is_clean(),
+                Scanned::End(end) => !end.is_clean(),
             };
-            self.leave(Gap { segment: name, offset, is_clean });
+            self.leave(Gap { segment: name, offset, is_bad });
         }
     }
 
@@ -127,7 +134,7 @@ impl LogReader {
     /// Goes on to the next segment. If the operation is not there either, the first place with something unreadable
     /// is where it was lost, or else the first place where frames ended.
     fn leave(&mut self, gap: Gap) {
-        let is_better = self.gap.as_ref().is_none_or(|known| known.is_clean && !gap.is_clean);
+        let is_better = self.gap.as_ref().is_none_or(|known| !known.is_bad && gap.is_bad);
         if is_better {
             self.gap = Some(gap);
         }

@@ -25,7 +25,8 @@ pub(super) struct Unproven {
 struct Stop {
     segment: SegmentName,
     offset: u64,
-    is_clean: bool,
+    /// Something unreadable is here, as opposed to nothing, or to a good frame that comes too early.
+    is_bad: bool,
 }
 
 /// What the last epoch holds.
@@ -74,7 +75,7 @@ impl Tail {
         if self.last >= self.proven && !self.contradicted {
             return Ok(());
         }
-        let stop = self.stops.iter().find(|stop| !stop.is_clean).or(self.stops.first());
+        let stop = self.stops.iter().find(|stop| stop.is_bad).or(self.stops.first());
         let (segment, offset) =
             stop.map_or((SegmentName { epoch: 0, ordinal: 0 }, HEADER_BYTES), |stop| (stop.segment, stop.offset));
         Err(LogError::Damaged { file: segment.file(), offset, sequence: self.last.saturating_add(1) })
@@ -83,7 +84,7 @@ impl Tail {
     fn read_in_order(&mut self, reader: &mut SegmentReader) -> Result<(), LogError> {
         loop {
             let (segment, offset) = (reader.name(), reader.offset());
-            let is_clean = match reader.next()? {
+            let is_bad = match reader.next()? {
                 Scanned::Entry(frame) if Some(frame.header.sequence) == self.last.checked_add(1) => {
                     self.take(segment, offset, &frame.header);
                     continue;
@@ -94,9 +95,9 @@ impl Tail {
                     continue;
                 }
                 Scanned::Entry(_) | Scanned::Mark(_) => false,
-                Scanned::End(end) => end.is_clean(),
+                Scanned::End(end) => !end.is_clean(),
             };
-            self.stops.push(Stop { segment, offset, is_clean });
+            self.stops.push(Stop { segment, offset, is_bad });
             return Ok(());
         }
     }
@@ -127,8 +128,10 @@ impl Tail {
             }
             let Some((offset, header)) = search.found else { break };
             // A batch is written after the one before was synced, so a bad frame hides only later frames of its own
-            // batch. Behind one that hides nothing of its batch, all that came before was durable.
-            self.contradicted |= header.kind == FrameKind::Entry && header.sequence <= self.last.saturating_add(1);
+            // batch. If the very next operation is found behind one, what is bad was a mark, or lies before the
+            // checkpoint in a segment that begins with it: durable in any case.
+            let hides_nothing = header.kind == FrameKind::Entry && header.sequence <= self.last.saturating_add(1);
+            self.contradicted |= hides_nothing && offset > stop;
             self.prove(header.durable_before);
             let is_whole = reader.is_whole(offset)?;
             at = offset + if is_whole { header.frame_bytes() } else { FRAME_ALIGN };

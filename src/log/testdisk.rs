@@ -74,6 +74,32 @@ impl TestDisk {
         disk
     }
 
+    /// The same, but of what was not synced each sector may have reached the disk all the same.
+    pub(super) fn after_torn_power_loss(&self, mut survives: impl FnMut() -> bool) -> Self {
+        let disk = self.after_kill();
+        let mut state = disk.state();
+        if survives() {
+            state.durable_names = state.names.clone();
+        }
+        state.names = state.durable_names.clone();
+        for content in &mut state.files {
+            let len = if survives() { content.cached.len() } else { content.durable.len() };
+            let mut torn = content.durable.clone();
+            torn.resize(len, 0);
+            for (at, sector) in torn.chunks_mut(512).enumerate() {
+                let cached = content.cached.get(at * 512..).unwrap_or(&[]);
+                let cached = &cached[..cached.len().min(sector.len())];
+                if sector[..cached.len()] != *cached && survives() {
+                    sector[..cached.len()].copy_from_slice(cached);
+                }
+            }
+            content.cached = torn.clone();
+            content.durable = torn;
+        }
+        drop(state);
+        disk
+    }
+
     pub(super) fn break_after(&self, calls: u64) {
         self.state().broken_from = Some(calls);
     }
