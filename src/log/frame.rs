@@ -18,7 +18,7 @@
 use std::fmt;
 
 use super::StoreId;
-use super::limits::{FRAME_ALIGN, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES_MAX};
+use super::limits::{FRAME_ALIGN, FRAME_ALIGN_LEN, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES_MAX};
 use super::name::SegmentName;
 
 const VERSION: u8 = 1;
@@ -142,8 +142,8 @@ pub(crate) fn encode(buf: &mut Vec<u8>, seed: &Seed, offset: u64, header: &Frame
     let crc = seed.checksum(offset, &buf[start + 4..]);
     buf[start..start + 4].copy_from_slice(&crc.to_le_bytes());
     buf.extend_from_slice(payload);
-    let padding = payload.len().next_multiple_of(FRAME_ALIGN as usize) - payload.len();
-    buf.extend_from_slice(&[0; FRAME_ALIGN as usize][..padding]);
+    let padding = payload.len().next_multiple_of(FRAME_ALIGN_LEN) - payload.len();
+    buf.extend_from_slice(&[0; FRAME_ALIGN_LEN][..padding]);
 }
 
 /// Why bytes are not the header of a frame.

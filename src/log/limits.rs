@@ -1,13 +1,19 @@
 //! Every size of the log, with its reason.
 
 /// A segment's header: one sector, so that it is written whole or not at all. Frames start behind it.
-pub(crate) const HEADER_BYTES: u64 = 512;
+pub(crate) const HEADER_LEN: usize = 512;
+
+/// The same, as an offset.
+pub(crate) const HEADER_BYTES: u64 = HEADER_LEN as u64;
 
 /// A frame's header.
 pub(crate) const FRAME_HEADER_BYTES: usize = 48;
 
 /// Frames start at multiples of this, so that a search for them need not look at every byte.
-pub(crate) const FRAME_ALIGN: u64 = 8;
+pub(crate) const FRAME_ALIGN: u64 = FRAME_ALIGN_LEN as u64;
+
+/// The same, in memory.
+pub(crate) const FRAME_ALIGN_LEN: usize = 8;
 
 /// A mark on disk: a header without a payload.
 pub(crate) const MARK_BYTES: u64 = FRAME_HEADER_BYTES as u64;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::StoreId;
 use super::error::LogError;
 use super::frame::{CheckedHeader, Frame, FrameHeader, FrameKind, NotAHeader, Seed, decode_header, may_be_header};
-use super::limits::{FRAME_ALIGN, FRAME_HEADER_BYTES, HEADER_BYTES, READ_CHUNK_BYTES, index};
+use super::limits::{FRAME_ALIGN, FRAME_HEADER_BYTES, HEADER_BYTES, HEADER_LEN, READ_CHUNK_BYTES, index};
 use super::name::SegmentName;
 use super::segment::SegmentHeader;
 use crate::disk::{Disk, DiskFile, OpenMode};
@@ -83,7 +83,7 @@ impl SegmentReader {
         if len < HEADER_BYTES {
             return Err(LogError::BadHeader { file: path, reason: "the file is shorter than a header" });
         }
-        let mut bytes = [0; HEADER_BYTES as usize];
+        let mut bytes = [0; HEADER_LEN];
         file.read_exact_at(0, &mut bytes).map_err(LogError::io(&path))?;
         let header = SegmentHeader::decode(&bytes, store_id, name)?;
         let seed = Seed::new(store_id, name);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::StoreId;
 use super::error::{LogError, PrepareError};
-use super::limits::{HEADER_BYTES, ZERO_CHUNK_BYTES, index};
+use super::limits::{HEADER_LEN, ZERO_CHUNK_BYTES, index};
 use super::name::{LOG_DIR, SegmentName};
 use crate::disk::{Disk, DiskFile, OpenMode};
 
@@ -31,9 +31,9 @@ pub(crate) struct SegmentHeader {
 }
 
 impl SegmentHeader {
-    pub(crate) fn encode(&self, store_id: StoreId) -> [u8; HEADER_BYTES as usize] {
+    pub(crate) fn encode(&self, store_id: StoreId) -> [u8; HEADER_LEN] {
         debug_assert_eq!(self.continues_after.is_some(), self.name.ordinal == 0, "L3");
-        let mut bytes = [0; HEADER_BYTES as usize];
+        let mut bytes = [0; HEADER_LEN];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..10].copy_from_slice(&FORMAT.to_le_bytes());
         bytes[16..24].copy_from_slice(&0_u64.to_le_bytes());
@@ -49,11 +49,7 @@ impl SegmentHeader {
     }
 
     /// Reads the header of the segment that has this name.
-    pub(crate) fn decode(
-        bytes: &[u8; HEADER_BYTES as usize],
-        store_id: StoreId,
-        name: SegmentName,
-    ) -> Result<Self, LogError> {
+    pub(crate) fn decode(bytes: &[u8; HEADER_LEN], store_id: StoreId, name: SegmentName) -> Result<Self, LogError> {
         let bad = |reason| LogError::BadHeader { file: name.file(), reason };
         if bytes[..8] != MAGIC {
             return Err(bad("it does not begin as a segment does"));
@@ -86,14 +82,14 @@ impl SegmentHeader {
     }
 }
 
-fn checksum(bytes: &[u8; HEADER_BYTES as usize]) -> u32 {
+fn checksum(bytes: &[u8; HEADER_LEN]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes[..CRC_AT]);
     hasher.update(&bytes[CRC_AT + 4..]);
     hasher.finalize()
 }
 
-fn u64_at(bytes: &[u8; HEADER_BYTES as usize], at: usize) -> u64 {
+fn u64_at(bytes: &[u8; HEADER_LEN], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("a slice of eight bytes"))
 }
 
