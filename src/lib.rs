@@ -4,17 +4,37 @@ mod base;
 #[cfg(feature = "store")]
 mod disk;
 #[cfg(feature = "store")]
-<<<<<<< HEAD
 mod log;
 mod protocol;
-pub use base::{error::*, invalid::*, name::*, operation::*, receipt::*, reply::*, position::*, limits::Limits};
-pub use protocol::canonical::error::CanonicalError;
-=======
+#[cfg(feature = "store")]
 mod state;
+#[cfg(feature = "store")]
+mod store;
 
+#[cfg(any(test, feature = "testing"))]
+pub use base::clock::VirtualClock;
+pub use base::clock::{Clock, SystemClock};
+pub use base::error::{Error, Execution, Failure, Gone};
+pub use base::invalid::Invalid;
+pub use base::limits::{
+    ACTOR_BYTES_MAX, CONTENT_TYPE_BYTES_MAX, KEY_BYTES_MAX, Limits, OPERATION_BYTES_MAX, OPERATION_VERSIONS_MAX,
+    RECORD_BYTES_CEILING, REPLY_HEADERS_MAX, RESOURCE_ID_BYTES_MAX, TENANT_BYTES_MAX, TRACE_ID_BYTES_MAX,
+};
+pub use base::name::{Actor, Key, OperationName, Slot, Tenant};
+pub use base::operation::{LeaseEnd, Operation, OperationType, Oversize, Request, Retention};
+pub use base::position::{NotAPosition, Position, TimestampMs};
+pub use base::receipt::{Outcome, Receipt, ReceiptMeta};
+pub use base::reply::{Decision, Reply};
+pub use protocol::canonical::error::CanonicalError;
+#[cfg(feature = "store")]
+pub use protocol::{admission::Access, retention::ClockState};
 #[cfg(feature = "store")]
 pub use state::{
     AsKey, Codec, KeyError, KeyPrefix, KeyRange, KeyReader, KeyWriter, Table, TableDeclaration, TableError, TableKey,
-    TableLimits, TableMut, TableOpenError, TableRange, TableView,
+    TableMut, TableOpenError, TableRange, TableView,
 };
->>>>>>> wt-state
+#[cfg(feature = "store")]
+pub use store::{
+    Change, Entry, EntryKind, LogFollower, LogReadError, LogStart, OpenError, Problem, ReadView, Stats, Store,
+    StoreBuilder, Ticket, Tx, VerifyReport, Written,
+};

@@ -36,8 +36,13 @@ pub struct Limits {
     /// Most bytes of one operation's record: everything it writes, its reply and its names. Default 4 MiB, ceiling
     /// [`RECORD_BYTES_CEILING`].
     pub record_bytes_max: usize,
-    /// Most bytes of a table row's value. Default 1 MiB.
+    /// Most bytes of a table row's encoded key. Default 1,024: keys are repeated in the log, in memory and in inner
+    /// pages of the state file.
+    pub row_key_bytes_max: usize,
+    /// Most bytes of a table row's encoded value. Default 1 MiB: it is read and written as a whole.
     pub row_bytes_max: usize,
+    /// Most rows that one operation writes. Default 65,536: everyone waits behind it for all of it.
+    pub operation_rows_max: usize,
     /// Most submissions waiting. Default 4,096: at the rates measured, well under a second of work.
     pub queue_operations_max: usize,
     /// Most bytes of requests waiting. Default 64 MiB.
@@ -66,7 +71,9 @@ impl Default for Limits {
         Self {
             reply_bytes_max: REPLY_BYTES_DEFAULT,
             record_bytes_max: RECORD_BYTES_DEFAULT,
+            row_key_bytes_max: 1024,
             row_bytes_max: 1024 * 1024,
+            operation_rows_max: 65_536,
             queue_operations_max: 4096,
             queue_bytes_max: 64 * 1024 * 1024,
             queue_tenant_operations_max: 1024,
@@ -96,7 +103,9 @@ impl Limits {
         let positive = [
             ("reply_bytes_max", self.reply_bytes_max),
             ("record_bytes_max", self.record_bytes_max),
+            ("row_key_bytes_max", self.row_key_bytes_max),
             ("row_bytes_max", self.row_bytes_max),
+            ("operation_rows_max", self.operation_rows_max),
             ("queue_operations_max", self.queue_operations_max),
             ("queue_bytes_max", self.queue_bytes_max),
             ("queue_tenant_operations_max", self.queue_tenant_operations_max),

@@ -91,8 +91,8 @@ impl Key {
         if bytes.len() > KEY_BYTES_MAX {
             return Err(Invalid::TooLong { what: "key", bytes: bytes.len(), bytes_max: KEY_BYTES_MAX });
         }
-        let blank_text = std::str::from_utf8(bytes)
-            .is_ok_and(|text| text.chars().all(|c| c.is_whitespace() || c.is_control()));
+        let blank_text =
+            std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(|c| c.is_whitespace() || c.is_control()));
         if blank_text {
             return Err(Invalid::Blank { what: "key" });
         }

@@ -3,6 +3,7 @@
 //! Production runs on the std implementation. Tests run on a simulated disk that knows which bytes are durable and
 //! which are only cached, so that a loss of power at any call can be enumerated.
 
+mod copy_on_write;
 mod name;
 mod redb_backend;
 #[cfg(any(test, feature = "testing"))]
@@ -13,6 +14,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+pub(crate) use copy_on_write::CopyOnWrite;
 pub(crate) use redb_backend::{RedbBackend, WriteGate};
 pub(crate) use std_disk::StdDisk;
 
@@ -49,6 +51,16 @@ pub(crate) trait Disk: Send + Sync + fmt::Debug + 'static {
     fn lock(&self, name: &str) -> io::Result<Box<dyn DiskLock>>;
     /// Where the store is, for error messages.
     fn location(&self) -> String;
+}
+
+/// When this process was started, for a person who looks for the holder of a lock: in clock ticks since boot where the
+/// system tells, which together with the process id names one process.
+pub(crate) fn process_start() -> String {
+    std::fs::read_to_string("/proc/self/stat")
+        .ok()
+        // The second field is the program's name in parentheses and may hold anything; the 22nd is the start.
+        .and_then(|stat| stat.rsplit_once(')')?.1.split_whitespace().nth(19).map(str::to_owned))
+        .map_or_else(|| "start time unknown".to_owned(), |ticks| format!("started {ticks} ticks after boot"))
 }
 
 /// An exclusive lock, released when dropped.

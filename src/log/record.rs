@@ -152,6 +152,10 @@ pub(crate) struct TableRecord {
     pub(crate) key_type: String,
     pub(crate) codec: u8,
     pub(crate) version: u32,
+    /// The older versions that the program could read.
+    pub(crate) upgrades_from: Vec<u32>,
+    /// The versions under which rows may have been written.
+    pub(crate) rows_of: Vec<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,7 +164,6 @@ pub(crate) struct ClockRecord {
     pub(crate) accepted_ms: u64,
     pub(crate) reason: String,
 }
-
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SweepRecord {
@@ -276,10 +279,17 @@ pub(crate) struct EffectRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum EffectTransition {
     /// Durable before the call leaves.
-    Sending { run_id: [u8; 16], lease_until_ms: u64 },
+    Sending {
+        run_id: [u8; 16],
+        lease_until_ms: u64,
+    },
     /// Nothing left, or a definite "not applied": planned again, not before a time.
-    Planned { not_before_ms: u64 },
-    Uncertain { ask_not_before_ms: u64 },
+    Planned {
+        not_before_ms: u64,
+    },
+    Uncertain {
+        ask_not_before_ms: u64,
+    },
     Parked,
     Applied(EffectReport),
     Refused(EffectReport),

@@ -60,8 +60,12 @@ pub(crate) enum Admission {
     Replay,
     Gone,
     /// With the stored version, if that is the reason.
-    Conflict { stored_version: Option<u32> },
-    InProgress { retry_after: Duration },
+    Conflict {
+        stored_version: Option<u32>,
+    },
+    InProgress {
+        retry_after: Duration,
+    },
     NeedsReconciliation,
     Expired,
     Denied,

@@ -10,19 +10,18 @@ pub(crate) const TABLE_NAME_BYTES_MAX: usize = 64;
 ///
 /// Checked before anything changes; what exceeds a limit is refused with an error that names the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TableLimits {
+pub(crate) struct TableLimits {
     /// Bytes of an encoded key. 1,024 by default: keys are repeated in the log, in memory and in inner pages of the
     /// tree, so long ones cost more than they look.
-    pub key_bytes_max: usize,
+    pub(crate) key_bytes_max: usize,
     /// Bytes of an encoded value, without its envelope of nine bytes. 1 MiB by default: a value is copied into the
     /// log, held in memory until it is folded, and read as a whole.
-    pub value_bytes_max: usize,
+    pub(crate) value_bytes_max: usize,
     /// Rows that one operation may write. 65,536 by default: an operation is one frame, and everyone who waits behind
     /// it waits for all of it.
-    pub operation_rows_max: usize,
+    pub(crate) operation_rows_max: usize,
     /// Bytes of keys and values that one operation may write. 16 MiB by default, half of a log segment.
-    pub operation_bytes_max: usize,
+    pub(crate) operation_bytes_max: usize,
 }
 
 impl Default for TableLimits {

@@ -24,7 +24,6 @@ mod model_tests;
 mod testing;
 
 pub use error::{TableError, TableOpenError};
-pub use limits::TableLimits;
 pub use table::{
     AsKey, Codec, KeyError, KeyPrefix, KeyRange, KeyReader, KeyWriter, Table, TableDeclaration, TableKey, TableMut,
     TableRange, TableView,
@@ -37,6 +36,7 @@ pub(crate) use engine::{
     check_copy,
 };
 pub(crate) use envelope::{ENVELOPE_BYTES, RowDamage, RowError, Sealed, open_sealed, seal};
+pub(crate) use limits::TableLimits;
 pub(crate) use map::MemoryMap;
 pub(crate) use merge::RowRange;
 pub(crate) use row_key::{KeyText, RowKey, TableId};

@@ -107,12 +107,9 @@ impl Overlay {
         Self { view: view.clone() }
     }
 
-    pub(crate) fn put(&mut self, table: TableId, key: &[u8], value: Bytes) {
-        self.view.active.insert(RowKey::new(table, key), value);
-    }
-
-    pub(crate) fn remove(&mut self, table: TableId, key: &[u8]) {
-        self.view.active.remove_mark(RowKey::new(table, key));
+    /// Sets the final state of a row; `None` removes it.
+    pub(crate) fn set(&mut self, key: RowKey, value: Option<Bytes>) {
+        self.view.active.set(key, value);
     }
 
     /// Takes over all rows of a map, deletions included: the writes of a transaction.

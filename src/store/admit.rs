@@ -61,11 +61,8 @@ impl Doorkeeper {
         let access = self.ask(&prepared.slot, found.as_ref(), now);
         let mut digest = Digest([0; 32]);
         let stored = found.as_ref().map_or(Stored::Nothing, |row| row.stored(&mut digest));
-        let submission = Submission {
-            digests: &prepared.digests,
-            lease_end: prepared.operation_type.lease_end,
-            key_expired: false,
-        };
+        let submission =
+            Submission { digests: &prepared.digests, lease_end: prepared.operation_type.lease_end, key_expired: false };
         Ok(Verdict::Answer(match admit(access, stored, &submission, now) {
             Admission::Execute => return Ok(Verdict::Execute),
             Admission::Replay => replay(rows, &prepared.slot, found)?,

@@ -7,7 +7,7 @@ use crate::base::position::Position;
 use crate::log::record::{
     Body, ClaimAction, ClaimRecord, OperationRecord, Record, RowChange, SlotRecord, TableChanges, TableRecord,
 };
-use crate::state::{Bytes, Catalog, EngineError, Overlay, RowKey, Rows, TableDeclaration, TableId};
+use crate::state::{Bytes, Catalog, Codec, EngineError, Overlay, RowKey, Rows, TableDeclaration, TableId};
 
 use super::rows::{
     ClaimRow, ExpiryRow, ReceiptRow, ScopeRow, SlotRow, System, SystemRowError, Tier, expiry_key, open_row, seal_row,
@@ -94,12 +94,9 @@ fn collect(
         Body::Claim(claim) => collect_claim(rows, changes, frame, claim),
         // The time that was accepted is the frame's own, which recovery reads from the header.
         Body::ClockAccepted(_) => Ok(()),
-        Body::Sweep(_)
-        | Body::Erase(_)
-        | Body::Restore(_)
-        | Body::Effect(_)
-        | Body::Callback(_)
-        | Body::Resolve(_) => Err(ApplyError::Newer(record.body.kind())),
+        Body::Sweep(_) | Body::Erase(_) | Body::Restore(_) | Body::Effect(_) | Body::Callback(_) | Body::Resolve(_) => {
+            Err(ApplyError::Newer(record.body.kind()))
+        }
     }
 }
 
@@ -160,8 +157,7 @@ fn remove_dependents(changes: &mut Changes, old: &ReceiptRow) {
 }
 
 fn collect_scope(rows: &Overlay, changes: &mut Changes, slot: &SlotRecord) -> Result<(), ApplyError> {
-    let row =
-        ScopeRow { tenant: slot.tenant.clone(), actor: slot.actor.clone(), operation: slot.operation.clone() };
+    let row = ScopeRow { tenant: slot.tenant.clone(), actor: slot.actor.clone(), operation: slot.operation.clone() };
     match get_system::<ScopeRow>(rows, System::Scopes, &slot.scope)? {
         None => changes.put_system(System::Scopes, &slot.scope, &row),
         Some(stored) if stored == row => {}
@@ -191,18 +187,17 @@ fn table_id(catalog: &Catalog, table: &str) -> Result<TableId, ApplyError> {
 
 fn collect_declaration(changes: &mut Changes, catalog: &Catalog, table: &TableRecord) -> Result<(), ApplyError> {
     table_id(catalog, &table.name)?;
-    changes.put_system(System::Tables, table.name.as_bytes(), &declaration(table));
-    Ok(())
-}
-
-/// The stored form of a declaration.
-fn declaration(table: &TableRecord) -> TableDeclaration {
-    TableDeclaration {
+    let codec = Codec::from_id(table.codec).ok_or(ApplyError::Newer("table declared with a new codec"))?;
+    let declaration = TableDeclaration {
         name: table.name.clone(),
         key_type: table.key_type.clone(),
-        codec: table.codec,
+        codec,
         version: table.version,
-    }
+        upgrades_from: table.upgrades_from.clone(),
+        rows_of: table.rows_of.clone(),
+    };
+    changes.put_system(System::Tables, table.name.as_bytes(), &declaration);
+    Ok(())
 }
 
 fn collect_claim(

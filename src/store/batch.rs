@@ -12,9 +12,7 @@ use crate::base::position::{Position, TimestampMs};
 use crate::base::receipt::{Outcome, Receipt};
 use crate::base::reply::{Decision, Reply};
 use crate::log::encoded_frame_bytes;
-use crate::log::record::{
-    Body, Completion, OperationRecord, Record, RowChange, SlotRecord, TableChanges, WriteRecord,
-};
+use crate::log::record::{Body, Completion, OperationRecord, Record, RowChange, SlotRecord, TableChanges, WriteRecord};
 use crate::protocol::retention::deadlines;
 use crate::state::{MemoryMap, Overlay};
 
@@ -185,9 +183,7 @@ impl<'a> Batch<'a> {
     /// The first answer, from the record itself: a replay later reads the same from the rows.
     fn receipt(&self, slot: &Slot, record: Record) -> Receipt {
         let wall = TimestampMs(record.wall_ms);
-        let Body::Operation(operation) = record.body else {
-            unreachable!("the record of an operation was just made")
-        };
+        let Body::Operation(operation) = record.body else { unreachable!("the record of an operation was just made") };
         let completion = operation.completion;
         Receipt {
             slot: slot.clone(),

@@ -2,10 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
-use crate::disk::WriteGate;
-use crate::state::{Engine, EngineError, FoldDurability, MemoryMap, Meta, Snapshot};
+use crate::base::limits::Limits;
+use crate::disk::{CopyOnWrite, Disk, OpenMode, WriteGate};
+use crate::state::{Engine, EngineError, FoldDurability, MemoryMap, Meta, Snapshot, check_copy};
 
+use super::open::STATE;
 use super::published::Published;
 
 /// One frozen map and how far it reaches.
@@ -23,9 +26,14 @@ pub(super) enum Task {
     Fold(Fold),
     /// A view that nobody publishes any more: a large map is dropped here, not on the writer.
     Discard(Arc<Published>),
+    /// Check the pages of the state file, between two folds.
+    Check(Sender<StateCheck>),
     /// The last fold, as a checkpoint; then the engine is dropped.
     Finish(Fold),
 }
+
+/// What a check of the state file found: whether every page is sound, and how many rows there are.
+pub(super) type StateCheck = Result<(bool, u64), String>;
 
 /// What the folder sends back.
 #[derive(Debug)]
@@ -45,11 +53,20 @@ pub(super) struct Folder {
     gate: WriteGate,
     log_bytes_since_checkpoint: u64,
     checkpoint_log_bytes: u64,
+    disk: Arc<dyn Disk>,
+    cache_bytes: usize,
 }
 
 impl Folder {
-    pub(super) const fn new(engine: Engine, gate: WriteGate, checkpoint_log_bytes: u64) -> Self {
-        Self { engine, gate, log_bytes_since_checkpoint: 0, checkpoint_log_bytes }
+    pub(super) fn new(engine: Engine, gate: WriteGate, disk: Arc<dyn Disk>, limits: &Limits) -> Self {
+        Self {
+            engine,
+            gate,
+            log_bytes_since_checkpoint: 0,
+            checkpoint_log_bytes: limits.checkpoint_log_bytes,
+            disk,
+            cache_bytes: limits.cache_bytes,
+        }
     }
 
     /// Does one task. `None` if there is nothing to say about it.
@@ -58,6 +75,11 @@ impl Folder {
             Task::Fold(fold) => self.fold(&fold).map(Some),
             Task::Discard(view) => {
                 drop(view);
+                Ok(None)
+            }
+            Task::Check(reply) => {
+                // Whoever asked may have left.
+                drop(reply.send(self.check()));
                 Ok(None)
             }
             Task::Finish(fold) => self.finish(&fold).map(Some),
@@ -93,6 +115,15 @@ impl Folder {
         Ok(Folded::Finished)
     }
 
+    /// redb's own check, on a copy that keeps every write in memory: it repairs what it finds, and this changes nothing.
+    /// It sees the last checkpoint, behind which the log stands.
+    fn check(&self) -> StateCheck {
+        let file = self.disk.open(STATE, OpenMode::Read).map_err(|error| error.to_string())?;
+        let copy = CopyOnWrite::new(file).map_err(|error| error.to_string())?;
+        let found = check_copy(copy, self.cache_bytes).map_err(|error| error.to_string())?;
+        Ok((found.clean, found.rows))
+    }
+
     /// Folds while the store is being opened, on the caller's thread.
     pub(super) fn fold_at_open(&mut self, fold: &Fold) -> Result<Arc<Snapshot>, EngineError> {
         match self.fold(fold)? {
@@ -112,4 +143,3 @@ impl Drop for Folder {
         self.gate.refuse();
     }
 }
-

@@ -65,7 +65,12 @@ impl Identity {
             return Err(damaged("its checksum is wrong"));
         }
         let read = |fields: &mut Fields<'_>| {
-            Some((u64::from_le_bytes(fields.next()?), fields.next()?, fields.next()?, u64::from_le_bytes(fields.next()?)))
+            Some((
+                u64::from_le_bytes(fields.next()?),
+                fields.next()?,
+                fields.next()?,
+                u64::from_le_bytes(fields.next()?),
+            ))
         };
         let (features, store_id, secret, created_ms) = read(&mut fields).ok_or_else(|| damaged("it is cut short"))?;
         if features & !FEATURES_KNOWN != 0 {

@@ -63,6 +63,7 @@ use open::StartError;
 use queue::Refusal;
 use run::{Engines, Run};
 use shared::Shared;
+use writer::Control;
 
 /// An open store. Clones are handles to the same one, and may be used from any thread.
 ///
@@ -229,9 +230,7 @@ impl Store {
                 shared.counters.count(&answer);
                 Some(answer)
             }
-            Verdict::Execute => {
-                shared.poison.get().map(|stopped| Err(Error::Poisoned(stopped.cause.clone())))
-            }
+            Verdict::Execute => shared.poison.get().map(|stopped| Err(Error::Poisoned(stopped.cause.clone()))),
         }
     }
 
@@ -357,7 +356,17 @@ impl Store {
     ///
     /// [`Error::Corrupt`] if the checking itself could not be done; what it found is in the report.
     pub fn verify(&self) -> Result<VerifyReport, Error> {
-        verify::verify(self.shared())
+        let shared = self.shared();
+        if reentry::inside(shared.number) {
+            return Err(Error::Reentrant);
+        }
+        let mut report = verify::verify(shared)?;
+        let (reply, answer) = std::sync::mpsc::channel();
+        shared.queue.push_control(Control::CheckState(reply));
+        while self.run.is_manual() && self.run.step()? {}
+        let checked = answer.recv().unwrap_or_else(|_| Err("the store was closed during the check".to_owned()));
+        verify::note_state_check(&mut report, checked);
+        Ok(report)
     }
 
     /// What the store is doing.

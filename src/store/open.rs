@@ -168,11 +168,12 @@ struct CaughtUp {
 fn catch_up(
     builder: &StoreBuilder,
     opened: Opened,
+    disk: &Arc<dyn Disk>,
     gate: &WriteGate,
 ) -> Result<(Identity, Recovered, Folder, CaughtUp), OpenError> {
     let Opened { identity, engine, snapshot, mut log } = opened;
     let meta = snapshot.meta();
-    let mut folder = Folder::new(engine, gate.clone(), builder.limits.checkpoint_log_bytes);
+    let mut folder = Folder::new(engine, gate.clone(), Arc::clone(disk), &builder.limits);
     let mut overlay = Overlay::new(&View::new(snapshot));
     let mut position = Position { epoch: meta.epoch, sequence: meta.applied_sequence };
     let mut last_time = TimestampMs(meta.clock_mark_ms);
@@ -189,12 +190,8 @@ fn catch_up(
         log_bytes += frame.payload.len() as u64;
         if overlay.view().active.bytes() >= builder.limits.fold_bytes {
             let map = overlay.into_map();
-            let meta = Meta {
-                epoch: log.epoch,
-                applied_sequence: position.sequence,
-                clock_mark_ms: last_time.0,
-                ..meta
-            };
+            let meta =
+                Meta { epoch: log.epoch, applied_sequence: position.sequence, clock_mark_ms: last_time.0, ..meta };
             let snapshot = folder.fold_at_open(&Fold { map, meta, log_bytes: std::mem::take(&mut log_bytes) })?;
             let done = position.sequence.saturating_sub(total_start(log.durable, total));
             tracing::info!(done, total, "applying the log");
@@ -217,7 +214,7 @@ fn start(
     lock: Box<dyn crate::disk::DiskLock>,
     opened: Opened,
 ) -> Result<Store, OpenError> {
-    let (identity, log, folder, state) = catch_up(&builder, opened, &gate).inspect_err(|_| gate.refuse())?;
+    let (identity, log, folder, state) = catch_up(&builder, opened, &disk, &gate).inspect_err(|_| gate.refuse())?;
     tracing::debug!(epoch = log.epoch, position = %state.position, report = ?log.report, "the log is recovered");
     let declarations = declare(&state.view, &builder.tables)?;
     let number = next_number();
@@ -246,10 +243,13 @@ fn start(
         recovery: log.report,
     });
     let workshop = Workshop { disk, store_id };
-    let engines = Engines { log: log.appender, folder, workshop, last_time: state.last_time, log_bytes: state.log_bytes };
+    let engines =
+        Engines { log: log.appender, folder, workshop, last_time: state.last_time, log_bytes: state.log_bytes };
     let store = Store::start(shared, engines, lock, builder.manual, declarations);
     store.map_err(|error| match error {
-        StartError::Thread(source) => OpenError::Io { action: "start", file: "a thread of the store".to_owned(), source },
+        StartError::Thread(source) => {
+            OpenError::Io { action: "start", file: "a thread of the store".to_owned(), source }
+        }
         StartError::Declare(error @ Error::DiskFull(_)) => OpenError::DiskFull(error.to_string()),
         StartError::Declare(error) => OpenError::State(format!("tables could not be declared: {error}")),
     })

@@ -18,7 +18,7 @@ use super::open::StartError;
 use super::reentry;
 use super::segments::{NextSegment, Workshop};
 use super::shared::Shared;
-use super::writer::{FolderLink, Writer};
+use super::writer::{Control, FolderLink, Writer};
 
 /// What opening hands to the running parts.
 #[derive(Debug)]
@@ -138,17 +138,13 @@ impl Drop for Run {
     }
 }
 
-fn spawn_folder(
-    shared: &Arc<Shared>,
-    mut folder: Folder,
-    tasks: Receiver<Task>,
-) -> std::io::Result<JoinHandle<()>> {
+fn spawn_folder(shared: &Arc<Shared>, mut folder: Folder, tasks: Receiver<Task>) -> std::io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
     std::thread::Builder::new().name("counterfoil-folder".to_owned()).spawn(move || {
         let _inside = reentry::enter(shared.number);
         while let Ok(task) = tasks.recv() {
             if let Some(folded) = folder.run(task) {
-                shared.queue.push_control(folded);
+                shared.queue.push_control(Control::Folded(folded));
             }
         }
     })
@@ -171,8 +167,8 @@ fn spawn_writer(
         drop(writer);
         let folded = folding.join();
         let stopped = shared.poison.get().map(|stopped| Error::Poisoned(stopped.cause.clone()));
-        closed.and(stopped.map_or(Ok(()), Err)).and(
-            folded.map_err(|_| Error::Poisoned("the folder panicked".to_owned())),
-        )
+        closed
+            .and(stopped.map_or(Ok(()), Err))
+            .and(folded.map_err(|_| Error::Poisoned("the folder panicked".to_owned())))
     })
 }

@@ -10,18 +10,18 @@ use crate::base::limits::Limits;
 use crate::base::operation::OperationType;
 use crate::base::position::TimestampMs;
 use crate::disk::Disk;
-use crate::log::StoreId;
+use crate::log::{RecoveryReport, StoreId};
 use crate::protocol::identity::HashKeys;
-use crate::state::{Catalog, DeclaredTables};
+use crate::state::{Catalog, Declarations};
 
 use super::admit::Doorkeeper;
 use super::counters::Counters;
-use super::folder::Folded;
 use super::job::Job;
 use super::poison::Poison;
 use super::published::Publisher;
 use super::queue::Queue;
 use super::time::StoreTime;
+use super::writer::Control;
 
 /// Everything that is fixed when the store is opened, and the few things that change.
 #[derive(Debug)]
@@ -35,17 +35,19 @@ pub(super) struct Shared {
     pub(super) time: StoreTime,
     pub(super) limits: Limits,
     pub(super) catalog: Arc<Catalog>,
-    pub(super) tables: DeclaredTables,
+    pub(super) tables: Arc<Declarations>,
     pub(super) operations: HashMap<&'static str, OperationType>,
     /// Names of reply headers that may be stored.
     pub(super) headers: HashSet<String>,
     pub(super) doorkeeper: Doorkeeper,
 
-    pub(super) queue: Queue<Job, Folded>,
+    pub(super) queue: Queue<Job, Control>,
     pub(super) publisher: Publisher,
     pub(super) poison: Poison,
     pub(super) counters: Counters,
     pub(super) readers: Readers,
+    /// What recovery found at open.
+    pub(super) recovery: RecoveryReport,
 }
 
 /// Open views, so that the stats can name the oldest: it keeps maps and pages alive.

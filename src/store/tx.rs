@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::position::TimestampMs;
-use crate::state::{MemoryMap, Table, TableError, TableKey, TableMut, TxRows, View};
+use crate::state::{MemoryMap, Table, TableError, TableKey, TableLimits, TableMut, TxRows, View};
 
 use super::shared::Shared;
 
@@ -24,7 +24,13 @@ pub struct Tx<'a> {
 
 impl Tx<'_> {
     pub(super) fn begin<'a>(shared: &'a Shared, view: &View, remaining: Option<Duration>, now: TimestampMs) -> Tx<'a> {
-        let rows = TxRows::new(view.clone(), Arc::clone(&shared.tables), shared.limits.table_limits());
+        let limits = TableLimits {
+            key_bytes_max: shared.limits.row_key_bytes_max,
+            value_bytes_max: shared.limits.row_bytes_max,
+            operation_rows_max: shared.limits.operation_rows_max,
+            operation_bytes_max: shared.limits.record_bytes_max,
+        };
+        let rows = TxRows::new(view.clone(), Arc::clone(&shared.tables), limits);
         Tx { rows, remaining, now, store: std::marker::PhantomData }
     }
 

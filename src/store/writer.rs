@@ -16,7 +16,7 @@ use crate::state::{MemoryMap, Meta, View};
 
 use super::admit::Verdict;
 use super::batch::{Batch, Member};
-use super::folder::{Fold, Folded, Folder, Task};
+use super::folder::{Fold, Folded, Folder, StateCheck, Task};
 use super::job::Job;
 use super::poison::Stopped;
 use super::published::Published;
@@ -25,6 +25,15 @@ use super::shared::Shared;
 
 /// After this long without work the last batch is proven durable by a mark.
 pub(super) const IDLE_MARK_AFTER: Duration = Duration::from_millis(100);
+
+/// What reaches the writer beside submissions.
+#[derive(Debug)]
+pub(super) enum Control {
+    /// From the folder.
+    Folded(Folded),
+    /// Somebody wants the pages of the state file checked.
+    CheckState(std::sync::mpsc::Sender<StateCheck>),
+}
 
 /// Where folds go.
 #[derive(Debug)]
@@ -117,9 +126,7 @@ impl Writer {
         let items_max = self.shared.limits.batch_operations_max.saturating_sub(self.backlog.len());
         let taken = self.shared.queue.take(items_max, wait);
         let idle = taken.control.is_empty() && taken.items.is_empty() && self.backlog.is_empty();
-        for folded in taken.control {
-            self.take_folded(folded);
-        }
+        taken.control.into_iter().for_each(|control| self.take_control(control));
         self.backlog.extend(taken.items);
         if !self.backlog.is_empty() {
             self.wait_for_folder();
@@ -134,9 +141,7 @@ impl Writer {
     pub(super) fn step(&mut self) -> bool {
         let taken = self.shared.queue.take(self.shared.limits.batch_operations_max, Some(Duration::ZERO));
         let mut worked = !taken.control.is_empty() || !taken.items.is_empty() || !self.backlog.is_empty();
-        for folded in taken.control {
-            self.take_folded(folded);
-        }
+        taken.control.into_iter().for_each(|control| self.take_control(control));
         self.backlog.extend(taken.items);
         if !self.backlog.is_empty() {
             self.run_batch();
@@ -170,9 +175,7 @@ impl Writer {
                 waited = true;
             }
             let taken = self.shared.queue.take(0, Some(IDLE_MARK_AFTER));
-            for folded in taken.control {
-                self.take_folded(folded);
-            }
+            taken.control.into_iter().for_each(|control| self.take_control(control));
         }
     }
 
@@ -251,7 +254,8 @@ impl Writer {
         self.last_time = batch.frames.last().map_or(self.last_time, |frame| TimestampMs(frame.time_ms));
         let position = batch.last_position();
         let before = self.shared.publisher.load();
-        let view = View { active: batch.into_map(), frozen: before.view.frozen.clone(), base: before.view.base.clone() };
+        let view =
+            View { active: batch.into_map(), frozen: before.view.frozen.clone(), base: before.view.base.clone() };
         drop(before);
         self.publish(Published { view, position });
         drop(answers);
@@ -296,6 +300,13 @@ impl Writer {
         };
         if unsent {
             self.take_folded(Folded::Failed("the folder is gone".to_owned()));
+        }
+    }
+
+    fn take_control(&mut self, control: Control) {
+        match control {
+            Control::Folded(folded) => self.take_folded(folded),
+            Control::CheckState(reply) => self.send(Task::Check(reply)),
         }
     }
 
@@ -427,9 +438,7 @@ impl Writer {
                 }
             } else {
                 let taken = self.shared.queue.take(0, Some(IDLE_MARK_AFTER));
-                for folded in taken.control {
-                    self.take_folded(folded);
-                }
+                taken.control.into_iter().for_each(|control| self.take_control(control));
             }
         }
     }

@@ -1,0 +1,120 @@
+//! Which segments hold the operations from some sequence on, found from the newest backwards.
+
+use super::StoreId;
+use super::error::LogError;
+use super::name::{Listing, SegmentName};
+use super::scan::SegmentReader;
+use crate::disk::Disk;
+
+/// A segment on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WalkedSegment {
+    pub(crate) name: SegmentName,
+    /// As in its header.
+    pub(crate) continues_after: Option<u64>,
+    /// Operations above this are dead here: a later epoch continues after it (L6).
+    pub(crate) live_max: u64,
+}
+
+/// The segments that must be read, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Walk {
+    pub(crate) segments: Vec<WalkedSegment>,
+    /// The sequence that the first of them begins with; at most the one that was looked for.
+    pub(crate) expected: u64,
+}
+
+/// Where a walk ended that did not find its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotRetained {
+    pub(crate) segment: SegmentName,
+    pub(crate) oldest: u64,
+}
+
+impl Walk {
+    /// Walks back to the newest segment whose first live operation is at most `from`. Segments before it are not
+    /// opened: the time this takes depends on what must be read, not on what is kept.
+    pub(crate) fn back_to(
+        disk: &dyn Disk,
+        store_id: StoreId,
+        listing: &Listing,
+        from: u64,
+    ) -> Result<Result<Self, NotRetained>, LogError> {
+        let mut walked = Vec::new();
+        let mut live_max = u64::MAX;
+        let mut oldest = None;
+        for &name in listing.segments.iter().rev() {
+            let mut reader = SegmentReader::open(disk, store_id, name)?;
+            let continues_after = reader.header().continues_after;
+            walked.push(WalkedSegment { name, continues_after, live_max });
+            let begins = match continues_after {
+                Some(after) if after > live_max => {
+                    let reason = "it continues after an operation that a later epoch declares dead";
+                    return Err(LogError::BadHeader { file: name.file(), reason });
+                }
+                Some(after) => {
+                    live_max = after;
+                    Some(after.saturating_add(1))
+                }
+                None => reader.first_sequence()?.filter(|&first| first <= live_max),
+            };
+            if let Some(begins) = begins {
+                if begins <= from {
+                    walked.reverse();
+                    return Ok(Ok(Self { segments: walked, expected: begins }));
+                }
+                oldest = Some(NotRetained { segment: name, oldest: begins });
+            }
+        }
+        Self::from_oldest(disk, store_id, walked, from, oldest)
+    }
+
+    /// No segment begins early enough. If nobody can say what the oldest one begins with because its first frame is
+    /// unreadable, it may still be the one: retention removes only what is not needed any more.
+    fn from_oldest(
+        disk: &dyn Disk,
+        store_id: StoreId,
+        mut walked: Vec<WalkedSegment>,
+        from: u64,
+        oldest: Option<NotRetained>,
+    ) -> Result<Result<Self, NotRetained>, LogError> {
+        let Some(&last) = walked.last() else {
+            return Ok(Err(NotRetained { segment: SegmentName { epoch: 0, ordinal: 0 }, oldest: 0 }));
+        };
+        let known = match oldest {
+            Some(known) if known.segment == last.name => Some(known),
+            Some(known) => SegmentReader::open(disk, store_id, last.name)?.begins_blank()?.then_some(known),
+            None => None,
+        };
+        if let Some(known) = known {
+            return Ok(Err(known));
+        }
+        if from > last.live_max {
+            return Ok(Err(NotRetained { segment: last.name, oldest: last.live_max.saturating_add(1) }));
+        }
+        walked.reverse();
+        Ok(Ok(Self { segments: walked, expected: from }))
+    }
+}
+
+/// The smallest sequence that reading can begin with; `None` if the log holds no sign of one.
+pub(crate) fn oldest_sequence(disk: &dyn Disk, store_id: StoreId) -> Result<Option<u64>, LogError> {
+    let listing = Listing::read(disk)?;
+    for (at, &name) in listing.segments.iter().enumerate() {
+        let mut reader = SegmentReader::open(disk, store_id, name)?;
+        if let Some(after) = reader.header().continues_after {
+            return Ok(Some(after.saturating_add(1)));
+        }
+        if let Some(first) = reader.first_sequence()? {
+            let next_epoch = listing.segments[at..].iter().find(|later| later.epoch > name.epoch);
+            let live_max = match next_epoch {
+                Some(&next) => SegmentReader::open(disk, store_id, next)?.header().continues_after,
+                None => None,
+            };
+            if live_max.is_none_or(|live_max| first <= live_max) {
+                return Ok(Some(first));
+            }
+        }
+    }
+    Ok(None)
+}

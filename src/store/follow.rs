@@ -1,0 +1,343 @@
+//! Reading the log: committed entries in order, then new ones as they become durable.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use crate::base::name::Slot;
+use crate::base::position::{Position, TimestampMs};
+use crate::base::receipt::Outcome;
+use crate::base::reply::Reply;
+use crate::log::record::{Body, Record, RowChange, TableChanges};
+use crate::log::{Frame, LogError, LogReader, oldest_sequence};
+use crate::state::{Rows, open_sealed};
+
+use super::published::Moved;
+use super::reentry;
+use super::rows::{System, sequence_key};
+use super::shared::Shared;
+
+/// Where reading the log begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogStart {
+    /// At the oldest entry that is retained.
+    Oldest,
+    /// Right after an entry that was seen before. What a follower keeps is the position of the last entry it has dealt
+    /// with.
+    After(Position),
+    /// With the next entry that is committed.
+    Now,
+}
+
+/// Why the log cannot be read from a position, or not any further.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogReadError {
+    /// Entries after the position are no longer retained. Take a snapshot of the tables, then follow from its position.
+    #[error(
+        "entries after {after} are no longer retained; the oldest is sequence {oldest}: take a snapshot of the tables and follow from there"
+    )]
+    NotRetained {
+        /// Where reading was to begin.
+        after: Position,
+        /// The oldest sequence that can be read.
+        oldest: u64,
+    },
+    /// The position was given by another history of this store, such as one from before a restore, or by another store.
+    #[error(
+        "position {position} is of another history of this store: take a snapshot of the tables and follow from there"
+    )]
+    OtherHistory {
+        /// The position.
+        position: Position,
+    },
+    /// An entry cannot be read. Run verify; the message names the place.
+    #[error("the log cannot be read: {0}; run verify")]
+    Damaged(String),
+    /// A blocking call from within a closure, guard or waker of the same store.
+    #[error("a blocking call of the store from inside one of its own closures, guards or wakers")]
+    Reentrant,
+}
+
+impl From<LogError> for LogReadError {
+    fn from(error: LogError) -> Self {
+        Self::Damaged(error.to_string())
+    }
+}
+
+/// One committed entry of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Where it stands.
+    pub position: Position,
+    /// When it was committed, by the store's time.
+    pub time: TimestampMs,
+    /// When it was committed, by the wall clock of that moment.
+    pub wall: TimestampMs,
+    /// What it is.
+    pub kind: EntryKind,
+    /// The rows of business tables that it changed, one final value each.
+    pub changes: Vec<Change>,
+}
+
+/// What an entry is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EntryKind {
+    /// An operation and its receipt.
+    Operation {
+        /// Whose.
+        slot: Slot,
+        /// The version under which it ran.
+        version: u32,
+        /// How it ended.
+        outcome: Outcome,
+        /// What it answered.
+        reply: Reply,
+        /// Which attempt of the caller executed.
+        attempt: u32,
+        /// The trace id of that attempt.
+        trace_id: Option<String>,
+    },
+    /// A change without a receipt.
+    Write,
+    /// A table was declared.
+    TableDeclared {
+        /// Its name.
+        table: String,
+        /// The version of its values.
+        version: u32,
+    },
+    /// Its content was erased; that it happened is all that is told.
+    Erased,
+    /// Something the store did for itself.
+    Maintenance {
+        /// Its name.
+        name: &'static str,
+    },
+}
+
+/// A row that an entry changed.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// The table.
+    pub table: String,
+    /// The encoded key: its byte order is the order of the keys.
+    pub key: Vec<u8>,
+    /// The encoded value, in the table's codec; none if the row was removed.
+    pub value: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Change")
+            .field("table", &self.table)
+            .field("key", &self.key.escape_ascii().to_string())
+            .field("value_bytes", &self.value.as_ref().map(Vec::len))
+            .finish()
+    }
+}
+
+/// Reads entries in order. As an iterator it blocks for new ones, and ends when the store is closed;
+/// [`LogFollower::try_next`] never blocks, and [`LogFollower::next_entry`] awaits without any runtime.
+///
+/// ```
+/// # use counterfoil::{LogStart, Store, Table};
+/// # const T: Table<u64, u64> = Table::new("t");
+/// # let directory = tempfile::tempdir()?;
+/// # let store = Store::builder().table(&T).open(directory.path().join("s"))?;
+/// store.write(|tx| Ok(tx.table(&T)?.put(1, &1)?))?;
+/// let mut log = store.log(LogStart::Oldest)?;
+/// while let Some(entry) = log.try_next()? {
+///     println!("{} {:?} {:?}", entry.position, entry.kind, entry.changes);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a follower reads nothing until it is asked"]
+pub struct LogFollower {
+    shared: Arc<Shared>,
+    reader: LogReader,
+    /// The last sequence that was given out or skipped.
+    seen: u64,
+}
+
+impl LogFollower {
+    pub(super) fn open(shared: &Arc<Shared>, start: LogStart) -> Result<Self, LogReadError> {
+        let durable = shared.publisher.load().position;
+        let seen = match start {
+            LogStart::Now => durable.sequence,
+            LogStart::Oldest => {
+                oldest_sequence(&*shared.disk, shared.store_id)?.map_or(durable.sequence, |oldest| oldest - 1)
+            }
+            LogStart::After(position) => check_position(shared, position, durable)?,
+        };
+        let reader = LogReader::open(Arc::clone(&shared.disk), shared.store_id, seen.saturating_add(1))?;
+        Ok(Self { shared: Arc::clone(shared), reader, seen })
+    }
+
+    /// The next entry if there is one now.
+    ///
+    /// # Errors
+    ///
+    /// [`LogReadError::Damaged`] if it cannot be read; the follower stays where it is.
+    pub fn try_next(&mut self) -> Result<Option<Entry>, LogReadError> {
+        let durable = self.shared.publisher.load().position.sequence;
+        let Some(frame) = self.reader.next(durable)? else { return Ok(None) };
+        self.seen = frame.header.sequence;
+        self.entry(&frame).map(Some)
+    }
+
+    /// The next entry, as a future that needs no runtime; none when the store is closed.
+    ///
+    /// # Errors
+    ///
+    /// As [`LogFollower::try_next`].
+    pub async fn next_entry(&mut self) -> Result<Option<Entry>, LogReadError> {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// The same for whoever writes a stream: `futures::stream::poll_fn(|cx| follower.poll_next(cx).map(Result::transpose))`.
+    ///
+    /// # Errors
+    ///
+    /// As [`LogFollower::try_next`].
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Entry>, LogReadError>> {
+        loop {
+            if let Some(entry) = self.try_next()? {
+                return Poll::Ready(Ok(Some(entry)));
+            }
+            match ready!(self.shared.publisher.poll_beyond(self.seen, context)) {
+                Moved::Up(_) => {}
+                Moved::Ended => return Poll::Ready(self.try_next()),
+            }
+        }
+    }
+
+    fn next_blocking(&mut self) -> Result<Option<Entry>, LogReadError> {
+        if reentry::inside(self.shared.number) {
+            return Err(LogReadError::Reentrant);
+        }
+        loop {
+            if let Some(entry) = self.try_next()? {
+                return Ok(Some(entry));
+            }
+            match self.shared.publisher.wait_beyond(self.seen) {
+                Moved::Up(_) => {}
+                Moved::Ended => return self.try_next(),
+            }
+        }
+    }
+
+    fn entry(&self, frame: &Frame) -> Result<Entry, LogReadError> {
+        let header = frame.header;
+        let position = Position { epoch: header.epoch, sequence: header.sequence };
+        let damaged = |reason: String| LogReadError::Damaged(format!("entry {position}: {reason}"));
+        let record = Record::from_bytes(&frame.payload).map_err(|error| damaged(error.to_string()))?;
+        let wall = TimestampMs(record.wall_ms);
+        let time = TimestampMs(header.time_ms);
+        if self.is_erased(header.sequence).map_err(damaged)? {
+            return Ok(Entry { position, time, wall, kind: EntryKind::Erased, changes: Vec::new() });
+        }
+        let (kind, tables) = kind(record.body).map_err(damaged)?;
+        Ok(Entry { position, time, wall, kind, changes: changes(tables).map_err(damaged)? })
+    }
+
+    /// Whether the entry is on the list of erased ones, which is kept as ranges by their first sequence.
+    fn is_erased(&self, sequence: u64) -> Result<bool, String> {
+        let published = self.shared.publisher.load();
+        let upto = sequence_key(sequence);
+        let bounds = (std::ops::Bound::Unbounded, std::ops::Bound::Included(&upto[..]));
+        let range = published.view.range(System::Erased.id(), bounds).map_err(|error| error.to_string())?;
+        let Some(row) = range.rev().next() else { return Ok(false) };
+        let (key, value) = row.map_err(|error| error.to_string())?;
+        let last: u64 = super::rows::open_row(System::Erased, key.key(), &value).map_err(|error| error.to_string())?;
+        Ok(sequence <= last)
+    }
+}
+
+impl Iterator for LogFollower {
+    type Item = Result<Entry, LogReadError>;
+
+    /// Blocks until there is another entry; none when the store is closed.
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_blocking().transpose()
+    }
+}
+
+/// Whether a position is one that this history gave. Returns its sequence.
+fn check_position(shared: &Arc<Shared>, position: Position, durable: Position) -> Result<u64, LogReadError> {
+    if position.sequence == 0 {
+        return Ok(0);
+    }
+    if position.sequence > durable.sequence {
+        return Err(LogReadError::OtherHistory { position });
+    }
+    let mut reader = match LogReader::open(Arc::clone(&shared.disk), shared.store_id, position.sequence) {
+        Ok(reader) => reader,
+        Err(LogError::NotRetained { oldest, .. }) => {
+            // The entry itself may be gone while all after it are there; then its epoch cannot be compared any more.
+            return if oldest <= position.sequence.saturating_add(1) {
+                Ok(position.sequence)
+            } else {
+                Err(LogReadError::NotRetained { after: position, oldest })
+            };
+        }
+        Err(error) => return Err(error.into()),
+    };
+    match reader.next(durable.sequence)? {
+        Some(frame) if frame.header.epoch == position.epoch => Ok(position.sequence),
+        Some(_) | None => Err(LogReadError::OtherHistory { position }),
+    }
+}
+
+fn kind(body: Body) -> Result<(EntryKind, Vec<TableChanges>), String> {
+    Ok(match body {
+        Body::Operation(operation) => {
+            let names = operation.slot;
+            let slot = Slot::new(&names.tenant, &names.actor, &names.operation, &names.key)
+                .map_err(|fault| fault.to_string())?;
+            let kind = EntryKind::Operation {
+                slot,
+                version: operation.operation_version,
+                outcome: operation.completion.outcome,
+                reply: operation.completion.reply,
+                attempt: operation.attempt,
+                trace_id: operation.trace_id,
+            };
+            (kind, operation.changes)
+        }
+        Body::Write(write) => (EntryKind::Write, write.changes),
+        Body::TableDeclared(table) => {
+            (EntryKind::TableDeclared { table: table.name, version: table.version }, Vec::new())
+        }
+        Body::Resolve(resolve) => (EntryKind::Maintenance { name: "resolve" }, resolve.changes),
+        other @ (Body::ClockAccepted(_)
+        | Body::Sweep(_)
+        | Body::Erase(_)
+        | Body::Restore(_)
+        | Body::Claim(_)
+        | Body::Effect(_)
+        | Body::Callback(_)) => (EntryKind::Maintenance { name: other.kind() }, Vec::new()),
+    })
+}
+
+fn changes(tables: Vec<TableChanges>) -> Result<Vec<Change>, String> {
+    let mut changes = Vec::new();
+    for TableChanges { table, rows } in tables {
+        for row in rows {
+            changes.push(match row {
+                RowChange::Put { key, value } => {
+                    let sealed = open_sealed(&table, &key, &value).map_err(|error| error.to_string())?;
+                    let value = Some(sealed.payload.to_vec());
+                    Change { table: table.clone(), key, value }
+                }
+                RowChange::Remove { key } => Change { table: table.clone(), key, value: None },
+            });
+        }
+    }
+    Ok(changes)
+}

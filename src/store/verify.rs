@@ -1,0 +1,354 @@
+//! The checker of a whole store: log, receipts, replies, expiry, rows and the state file. It changes nothing.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+use crate::base::error::Error;
+use crate::base::position::Position;
+use crate::base::reply::Reply;
+use crate::log::record::{Body, Record};
+use crate::log::{Extent, LogReader, check_all};
+use crate::state::{ALL, Codec, EngineError, RowRange, Rows, TableDeclaration, TableId, View, open_sealed};
+
+use super::rows::{
+    ExpiryRow, ReceiptRow, SYSTEM_TABLES, ScopeRow, SlotRow, System, Tier, expiry_key, open_row, sequence_key,
+    slot_key_of,
+};
+use super::shared::Shared;
+
+/// One thing that is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// What was being checked: "log", "receipts", "replies", "expiry", "tables" or "state file".
+    pub check: &'static str,
+    /// What is wrong, naming the file and place, or the table and row.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.check, self.message)
+    }
+}
+
+/// What [`Store::verify`](crate::Store::verify) read and what it found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use = "a report may hold problems"]
+pub struct VerifyReport {
+    /// Log segments read.
+    pub segments: u64,
+    /// Log entries whose checksums and order were checked.
+    pub entries: u64,
+    /// Bytes of log read.
+    pub log_bytes: u64,
+    /// Receipts compared with replies, expiry and, where it is retained, the log.
+    pub receipts: u64,
+    /// Claims read.
+    pub claims: u64,
+    /// Rows of business tables that were opened.
+    pub rows: u64,
+    /// Rows in the part of the state file that its last checkpoint covers.
+    pub state_rows: u64,
+    /// Everything that is wrong; empty in a sound store. At most 1,000 are listed.
+    pub problems: Vec<Problem>,
+}
+
+/// More problems than this say nothing new.
+const PROBLEMS_MAX: usize = 1000;
+
+impl VerifyReport {
+    /// Nothing is wrong.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    fn note(&mut self, check: &'static str, message: impl fmt::Display) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(Problem { check, message: message.to_string() });
+        }
+    }
+}
+
+/// Checks everything but the pages of the state file, which its owner has to check.
+pub(super) fn verify(shared: &Arc<Shared>) -> Result<VerifyReport, Error> {
+    let published = shared.publisher.load();
+    let mut checker =
+        Checker { shared, view: &published.view, durable: published.position, report: VerifyReport::default() };
+    let outcome = checker.run();
+    let Checker { report, .. } = checker;
+    outcome.map_err(|error| Error::Corrupt(format!("the check could not be done: {error}")))?;
+    Ok(report)
+}
+
+/// Adds what the check of the state file's pages found.
+pub(super) fn note_state_check(report: &mut VerifyReport, outcome: Result<(bool, u64), String>) {
+    match outcome {
+        Ok((clean, rows)) => {
+            report.state_rows = rows;
+            if !clean {
+                report.note("state file", "redb's check found damaged pages; restore from a backup");
+            }
+        }
+        Err(error) => report.note("state file", error),
+    }
+}
+
+struct Checker<'a> {
+    shared: &'a Shared,
+    view: &'a View,
+    durable: Position,
+    report: VerifyReport,
+}
+
+impl Checker<'_> {
+    fn run(&mut self) -> Result<(), EngineError> {
+        self.check_frames();
+        let logged = self.check_receipts()?;
+        self.check_replies(&logged)?;
+        self.check_expiry()?;
+        self.check_entries()?;
+        self.check_tables()
+    }
+
+    /// Every frame's checksums, and sequences without a gap.
+    fn check_frames(&mut self) {
+        let extent = Extent::Live { durable: self.durable.sequence };
+        match check_all(&*self.shared.disk, self.shared.store_id, extent) {
+            Ok(log) => {
+                self.report.segments = log.segments;
+                self.report.entries = log.entries;
+                self.report.log_bytes = log.bytes;
+                for problem in log.problems {
+                    self.report.note("log", problem);
+                }
+                let last = log.last_sequence.unwrap_or(0);
+                if last < self.durable.sequence {
+                    self.report.note("log", format!("it ends at {last}, before entry {}", self.durable));
+                }
+            }
+            Err(error) => self.report.note("log", error),
+        }
+    }
+
+    fn scan(&self, table: System) -> Result<RowRange, EngineError> {
+        self.view.range(table.id(), ALL)
+    }
+
+    /// Opens a row of the store's own, or notes why not.
+    fn open<T: DeserializeOwned>(&mut self, check: &'static str, table: System, key: &[u8], bytes: &[u8]) -> Option<T> {
+        open_row(table, key, bytes).map_err(|error| self.report.note(check, error)).ok()
+    }
+
+    /// The row under a key, or `None`, noting a row that cannot be read.
+    fn find<T: DeserializeOwned>(
+        &mut self,
+        check: &'static str,
+        table: System,
+        key: &[u8],
+    ) -> Result<Option<T>, EngineError> {
+        let Some(bytes) = self.view.get(table.id(), key)? else { return Ok(None) };
+        Ok(self.open(check, table, key, &bytes))
+    }
+
+    /// Each receipt has its scope, its reply and its one expiry row. Returns the sequences of replies that receipts
+    /// point at.
+    fn check_receipts(&mut self) -> Result<HashSet<u64>, EngineError> {
+        let mut replies = HashSet::new();
+        for row in self.scan(System::Slots)? {
+            let (key, bytes) = row?;
+            let key = key.key();
+            let Some(scope) = key.first_chunk::<16>() else {
+                self.report.note("receipts", format!("the key {} is too short", key.escape_ascii()));
+                continue;
+            };
+            if self.find::<ScopeRow>("receipts", System::Scopes, scope)?.is_none() {
+                self.report.note("receipts", format!("row {} has no scope", key.escape_ascii()));
+            }
+            match self.open::<SlotRow>("receipts", System::Slots, key, &bytes) {
+                Some(SlotRow::Receipt(receipt)) => {
+                    self.report.receipts += 1;
+                    replies.extend(receipt.reply_sequence);
+                    self.check_receipt(key, &receipt)?;
+                }
+                Some(SlotRow::Claim(_)) => self.report.claims += 1,
+                None => {}
+            }
+        }
+        Ok(replies)
+    }
+
+    fn check_receipt(&mut self, key: &[u8], receipt: &ReceiptRow) -> Result<(), EngineError> {
+        let at = receipt.position;
+        if at.sequence > self.durable.sequence {
+            self.report
+                .note("receipts", format!("the receipt at {at} is ahead of the log, which ends at {}", self.durable));
+        }
+        if let Some(sequence) = receipt.reply_sequence
+            && self.find::<Reply>("receipts", System::Replies, &sequence_key(sequence))?.is_none()
+        {
+            self.report.note("receipts", format!("the receipt at {at} has lost its reply"));
+        }
+        let expiry = expiry_key(receipt.expiry_ms, at.sequence);
+        match self.find::<ExpiryRow>("receipts", System::Expiry, &expiry)? {
+            Some(row) if row.slot_key == key => {}
+            Some(_) => {
+                self.report.note("receipts", format!("the expiry row of the receipt at {at} is of another slot"))
+            }
+            None => self.report.note("receipts", format!("the receipt at {at} has no expiry row")),
+        }
+        Ok(())
+    }
+
+    /// Each reply belongs to a receipt.
+    fn check_replies(&mut self, pointed_at: &HashSet<u64>) -> Result<(), EngineError> {
+        for row in self.scan(System::Replies)? {
+            let (key, bytes) = row?;
+            let sequence = key.key().first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
+            if sequence.is_none_or(|sequence| !pointed_at.contains(&sequence)) {
+                self.report.note("replies", format!("reply {} belongs to no receipt", key.key().escape_ascii()));
+            }
+            self.open::<Reply>("replies", System::Replies, key.key(), &bytes);
+        }
+        Ok(())
+    }
+
+    /// Each expiry row is that of one receipt.
+    fn check_expiry(&mut self) -> Result<(), EngineError> {
+        for row in self.scan(System::Expiry)? {
+            let (key, bytes) = row?;
+            let Some(expiry) = self.open::<ExpiryRow>("expiry", System::Expiry, key.key(), &bytes) else { continue };
+            let receipt = match self.find::<SlotRow>("expiry", System::Slots, &expiry.slot_key)? {
+                Some(SlotRow::Receipt(receipt)) => receipt,
+                Some(SlotRow::Claim(_)) | None => {
+                    self.report.note("expiry", format!("row {} is of no receipt", key.key().escape_ascii()));
+                    continue;
+                }
+            };
+            let deadline_ms = match expiry.tier {
+                Tier::Replay => receipt.replay_until_ms,
+                Tier::Refuse => receipt.refuse_until_ms,
+            };
+            if key.key() != expiry_key(deadline_ms, receipt.position.sequence)
+                || expiry.refuse_until_ms != receipt.refuse_until_ms
+            {
+                let at = receipt.position;
+                self.report.note("expiry", format!("row {} is not that of {at}", key.key().escape_ascii()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Each operation in the retained log has its receipt, unless a later one took its place or it is forgotten.
+    fn check_entries(&mut self) -> Result<(), EngineError> {
+        let disk = Arc::clone(&self.shared.disk);
+        let oldest = match crate::log::oldest_sequence(&*disk, self.shared.store_id) {
+            Ok(Some(oldest)) => oldest,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                self.report.note("log", error);
+                return Ok(());
+            }
+        };
+        let mut reader = match LogReader::open(disk, self.shared.store_id, oldest) {
+            Ok(reader) => reader,
+            Err(error) => {
+                self.report.note("log", error);
+                return Ok(());
+            }
+        };
+        loop {
+            match reader.next(self.durable.sequence) {
+                Ok(Some(frame)) => {
+                    let position = Position { epoch: frame.header.epoch, sequence: frame.header.sequence };
+                    match Record::from_bytes(&frame.payload) {
+                        Ok(record) => self.check_entry(position, &record)?,
+                        Err(error) => self.report.note("log", format!("entry {position}: {error}")),
+                    }
+                }
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    self.report.note("log", error);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn check_entry(&mut self, position: Position, record: &Record) -> Result<(), EngineError> {
+        let Body::Operation(operation) = &record.body else { return Ok(()) };
+        if operation.completion.refuse_until_ms <= self.shared.time.now().0 {
+            return Ok(());
+        }
+        let key = slot_key_of(&operation.slot.scope, &operation.slot.key);
+        match self.find::<SlotRow>("receipts", System::Slots, &key)? {
+            Some(SlotRow::Receipt(receipt)) if receipt.position == position => {
+                if receipt.digest != operation.digest {
+                    self.report.note("receipts", format!("the receipt at {position} differs from its log entry"));
+                }
+            }
+            Some(SlotRow::Receipt(receipt)) if receipt.position > position => {}
+            Some(SlotRow::Claim(claim)) if claim.position > position => {}
+            Some(SlotRow::Receipt(_) | SlotRow::Claim(_)) | None => {
+                self.report.note("receipts", format!("the operation at {position} is in the log and has no receipt"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every row of every business table opens and is of its table's codec and one of its versions.
+    fn check_tables(&mut self) -> Result<(), EngineError> {
+        let mut declarations = Vec::new();
+        for row in self.scan(System::Tables)? {
+            let (key, bytes) = row?;
+            declarations.extend(self.open::<TableDeclaration>("tables", System::Tables, key.key(), &bytes));
+        }
+        for (id, name) in self.shared.catalog.all() {
+            if SYSTEM_TABLES.contains(&&*name) {
+                continue;
+            }
+            let declaration = declarations.iter().find(|declaration| declaration.name == *name);
+            self.check_table(id, &name, declaration)?;
+        }
+        Ok(())
+    }
+
+    fn check_table(
+        &mut self,
+        id: TableId,
+        name: &str,
+        declaration: Option<&TableDeclaration>,
+    ) -> Result<(), EngineError> {
+        for row in self.view.range(id, ALL)? {
+            let (key, bytes) = row?;
+            self.report.rows += 1;
+            let sealed = match open_sealed(name, key.key(), &bytes) {
+                Ok(sealed) => sealed,
+                Err(error) => {
+                    self.report.note("tables", error);
+                    continue;
+                }
+            };
+            let row = || format!("row {} of table {name}", key.key().escape_ascii());
+            let Some(declaration) = declaration else {
+                self.report.note("tables", format!("{} is of a table that was never declared", row()));
+                continue;
+            };
+            if sealed.codec != declaration.codec || !declaration.rows_of.contains(&sealed.version) {
+                let message =
+                    format!("{} is {} version {}, which is not its table's", row(), sealed.codec, sealed.version);
+                self.report.note("tables", message);
+            } else if sealed.codec == Codec::Json
+                && let Err(error) = serde_json::from_slice::<IgnoredAny>(sealed.payload)
+            {
+                self.report.note("tables", format!("{} is not JSON: {error}", row()));
+            }
+        }
+        Ok(())
+    }
+}
