@@ -10,9 +10,9 @@ mod protocol;
 mod state;
 #[cfg(feature = "store")]
 mod store;
-
 #[cfg(any(test, feature = "testing"))]
-pub use base::clock::VirtualClock;
+pub mod testing;
+
 pub use base::clock::{Clock, SystemClock};
 pub use base::error::{Error, Execution, Failure, Gone};
 pub use base::invalid::Invalid;

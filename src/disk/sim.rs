@@ -36,10 +36,11 @@ mod survival;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use fault::{CallKind, Fault, FaultError};
-pub(crate) use gate::SyncGate;
+pub use fault::{CallKind, Fault, FaultError};
+pub use gate::SyncGate;
+#[cfg(test)]
 pub(crate) use rng::Rng;
-pub(crate) use survival::Survival;
+pub use survival::Survival;
 
 use handle::{SimFile, SimLock};
 use inode::FileOp;
@@ -47,11 +48,11 @@ use names::{NameOp, Node};
 use state::{Power, State};
 
 /// What a disk writes whole or not at all.
-pub(crate) const SECTOR_BYTES: usize = 512;
+pub const SECTOR_BYTES: usize = 512;
 
 /// One generation of a simulated disk: from a start to the next crash or kill. Clones are the same generation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SimDisk {
+pub struct SimDisk {
     shared: Arc<Shared>,
 }
 
@@ -65,7 +66,7 @@ struct Shared {
 /// Crashes and what surrounds them.
 impl SimDisk {
     /// An empty disk. The store's own directory is there and durable.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::default()
     }
 
@@ -74,28 +75,28 @@ impl SimDisk {
     }
 
     /// How many mutating calls reached this generation: the crash clock. Those that failed by a fault count as well.
-    pub(crate) fn operations(&self) -> u64 {
+    pub fn operations(&self) -> u64 {
         self.shared.state.lock().operations
     }
 
     /// How many calls of any kind reached this generation.
-    pub(crate) fn calls(&self) -> u64 {
+    pub fn calls(&self) -> u64 {
         self.shared.state.lock().calls
     }
 
     /// How many operations no sync has covered: the places that [`Survival::Prefix`] and `AllButOne` count.
-    pub(crate) fn unsynced(&self) -> usize {
+    pub fn unsynced(&self) -> usize {
         self.shared.state.lock().unsynced().len()
     }
 
     /// Operation number `n` (the first is 1) will not happen: it and every later call of this generation fail with
     /// "power is off". An `n` that has passed cuts at the next operation.
-    pub(crate) fn power_cut_at(&self, n: u64) {
+    pub fn power_cut_at(&self, n: u64) {
         self.shared.state.lock().cut_at = Some(n);
     }
 
     /// Whether the power was cut, here or by a crash.
-    pub(crate) fn is_off(&self) -> bool {
+    pub fn is_off(&self) -> bool {
         self.shared.state.lock().power == Power::Off
     }
 
@@ -103,7 +104,7 @@ impl SimDisk {
     /// no gate, counters at zero. The capacity stays.
     ///
     /// This generation is dead and keeps its image, so that many survivals can be tried on one crash.
-    pub(crate) fn crash(&self, survival: &Survival) -> Self {
+    pub fn crash(&self, survival: &Survival) -> Self {
         self.end(Power::Off, |state| state.after_crash(survival))
     }
 
@@ -111,7 +112,7 @@ impl SimDisk {
     /// still is, so that a later crash can lose it; locks, faults, gates and counters begin anew.
     ///
     /// After [`Self::power_cut_at`] this is a process that died at that operation.
-    pub(crate) fn kill(&self) -> Self {
+    pub fn kill(&self) -> Self {
         self.end(Power::Killed, State::after_kill)
     }
 
@@ -129,52 +130,52 @@ impl SimDisk {
 /// Faults, space, gates and the trace.
 impl SimDisk {
     /// Arms a fault. Several can wait at once.
-    pub(crate) fn fail(&self, fault: Fault) {
+    pub fn fail(&self, fault: Fault) {
         self.shared.state.lock().faults.add(fault);
     }
 
     /// Disarms them all.
-    pub(crate) fn clear_faults(&self) {
+    pub fn clear_faults(&self) {
         self.shared.state.lock().faults.clear();
     }
 
     /// How many calls of this generation a fault has struck: 0 tells a loop over the Nth call that it is through.
-    pub(crate) fn faults_struck(&self) -> u64 {
+    pub fn faults_struck(&self) -> u64 {
         self.shared.state.lock().faults.struck()
     }
 
     /// Memory pressure: whatever a failed sync dropped while the cache still showed it is now gone from reads as well.
-    pub(crate) fn evict_clean_pages(&self) {
+    pub fn evict_clean_pages(&self) {
         self.shared.state.lock().inodes.values_mut().for_each(inode::Inode::evict);
     }
 
     /// Limits the sum of all file lengths; growing beyond it is [`io::ErrorKind::StorageFull`] and does nothing.
-    pub(crate) fn set_capacity(&self, bytes: Option<u64>) {
+    pub fn set_capacity(&self, bytes: Option<u64>) {
         self.shared.state.lock().capacity = bytes;
     }
 
     /// The sum of all file lengths, as the capacity counts it.
-    pub(crate) fn allocated(&self) -> u64 {
+    pub fn allocated(&self) -> u64 {
         self.shared.state.lock().allocated()
     }
 
     /// Holds every `sync_data` of a file in `log/`.
-    pub(crate) fn hold_syncs(&self) -> SyncGate {
+    pub fn hold_syncs(&self) -> SyncGate {
         self.hold_syncs_of("log/")
     }
 
     /// Holds every `sync_data` of a file whose name contains this.
-    pub(crate) fn hold_syncs_of(&self, name_contains: &str) -> SyncGate {
+    pub fn hold_syncs_of(&self, name_contains: &str) -> SyncGate {
         SyncGate::close(&self.shared, name_contains)
     }
 
     /// From now on mutating calls are written down.
-    pub(crate) fn start_trace(&self) {
+    pub fn start_trace(&self) {
         self.shared.state.lock().trace = Some(Vec::new());
     }
 
     /// The mutating calls since [`Self::start_trace`], each with its number on the crash clock.
-    pub(crate) fn trace(&self) -> Vec<String> {
+    pub fn trace(&self) -> Vec<String> {
         self.shared.state.lock().trace.clone().unwrap_or_default()
     }
 }

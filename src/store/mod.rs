@@ -21,6 +21,8 @@ mod published;
 mod queue;
 mod reads;
 mod reentry;
+#[cfg(any(test, feature = "testing"))]
+mod replay;
 mod rows;
 mod run;
 mod segments;

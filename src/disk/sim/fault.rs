@@ -4,7 +4,7 @@ use std::io;
 
 /// Which call a fault is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallKind {
+pub enum CallKind {
     /// `read_at`.
     Read,
     /// `len` of a file.
@@ -52,7 +52,7 @@ impl CallKind {
 
 /// How the call fails. The short and the sync kinds mean something to their own calls only; elsewhere they are `Eio`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FaultError {
+pub enum FaultError {
     /// An input/output error; the call did nothing.
     Eio,
     /// No space ([`io::ErrorKind::StorageFull`]); the call did nothing.
@@ -94,22 +94,22 @@ impl FaultError {
 
 /// One call that will fail, or one call and all after it.
 #[derive(Clone, Debug)]
-pub(crate) struct Fault {
+pub struct Fault {
     /// Which calls are counted.
-    pub(crate) on: CallKind,
+    pub on: CallKind,
     /// Which of them fails: 1 is the next one (0 means the same).
-    pub(crate) nth: u64,
+    pub nth: u64,
     /// Only calls on names that contain this are counted. A file has the name it bears at the call.
-    pub(crate) name_contains: Option<String>,
+    pub name_contains: Option<String>,
     /// How it fails.
-    pub(crate) error: FaultError,
+    pub error: FaultError,
     /// Whether all later ones fail as well.
-    pub(crate) permanent: bool,
+    pub permanent: bool,
 }
 
 impl Fault {
     /// The next call of this kind fails once.
-    pub(crate) fn next(on: CallKind, error: FaultError) -> Self {
+    pub fn next(on: CallKind, error: FaultError) -> Self {
         Self { on, nth: 1, name_contains: None, error, permanent: false }
     }
 

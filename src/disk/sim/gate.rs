@@ -47,7 +47,7 @@ impl Gates {
 /// ends it with an error.
 #[derive(Debug)]
 #[must_use = "a dropped gate holds nothing"]
-pub(crate) struct SyncGate {
+pub struct SyncGate {
     shared: Arc<Shared>,
     id: u64,
 }
@@ -59,7 +59,7 @@ impl SyncGate {
     }
 
     /// Blocks until some thread stands at this gate. Panics when none comes for a minute.
-    pub(crate) fn wait_until_blocked(&self) {
+    pub fn wait_until_blocked(&self) {
         let mut state = self.shared.state.lock();
         while state.gates.find(self.id).is_some_and(|gate| gate.blocked == 0) {
             let waited = self.shared.changed.wait_for(&mut state, PATIENCE);
@@ -68,12 +68,12 @@ impl SyncGate {
     }
 
     /// How many threads stand at this gate.
-    pub(crate) fn blocked(&self) -> usize {
+    pub fn blocked(&self) -> usize {
         self.shared.state.lock().gates.find(self.id).map_or(0, |gate| gate.blocked)
     }
 
     /// Lets them through.
-    pub(crate) fn release(self) {}
+    pub fn release(self) {}
 }
 
 impl Drop for SyncGate {

@@ -10,7 +10,7 @@ use super::rng::Rng;
 /// whole or not at all, and its neighbours are unharmed. A file whose name is lost is gone; a name whose directory is
 /// lost is gone; a lost operation on a name takes with it the later ones on that name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Survival {
+pub enum Survival {
     /// Only what was durable.
     Nothing,
     /// Every operation: the whole cache had been written. (Not what a failed sync dropped: nothing writes that.)
@@ -32,7 +32,7 @@ pub(crate) enum Survival {
 impl Survival {
     /// A round selection for a crash with so many un-synced operations: every fixed kind once, `seeds` of each random
     /// kind, and every place for a prefix or a hole as long as there are few.
-    pub(crate) fn selection(unsynced: usize, seeds: u64) -> Vec<Self> {
+    pub fn selection(unsynced: usize, seeds: u64) -> Vec<Self> {
         const PLACES_MAX: usize = 12;
         let step = unsynced.div_ceil(PLACES_MAX).max(1);
         let mut all = vec![Self::Nothing, Self::Everything];

@@ -88,6 +88,12 @@ impl Engine {
         Ok(engine)
     }
 
+    /// A tree in memory, which ends with this value.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn create_in_memory(catalog: Arc<Catalog>, meta: Meta) -> Result<Self, EngineError> {
+        Self::create(redb::backends::InMemoryBackend::new(), catalog, meta, 1024 * 1024)
+    }
+
     /// Opens the tree of a store; `store_id` is what the store's identity file says.
     ///
     /// Names of stored tables join the catalog. A file that was not closed cleanly is taken at its last checkpoint.

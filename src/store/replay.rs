@@ -1,0 +1,43 @@
+//! Applies a log to an empty state and compares: applying is one piece of code, and the log alone is enough for it.
+
+use std::sync::Arc;
+
+use crate::base::position::Position;
+use crate::log::LogReader;
+use crate::log::record::Record;
+use crate::state::{ALL, Catalog, Engine, Meta, Overlay, Rows, View};
+
+use super::Store;
+use super::apply::{FrameFacts, apply};
+use super::rows::SYSTEM_TABLES;
+
+impl Store {
+    /// Panics unless the log gives the state. Needs a log that is retained from its first entry.
+    pub(crate) fn assert_log_gives_state(&self) {
+        let shared = self.shared();
+        let published = shared.publisher.load();
+        let catalog = Arc::new(Catalog::new(&SYSTEM_TABLES));
+        let meta = Meta { store_id: shared.store_id.as_u128(), epoch: 1, applied_sequence: 0, clock_mark_ms: 0 };
+        let empty = Engine::create_in_memory(Arc::clone(&catalog), meta).expect("an empty state is made");
+        let mut replayed = Overlay::new(&View::new(empty.snapshot().expect("an empty state is read")));
+        let mut reader =
+            LogReader::open(Arc::clone(&shared.disk), shared.store_id, 1).expect("the log begins with entry 1");
+        while let Some(frame) = reader.next(published.position.sequence).expect("the log can be read") {
+            let position = Position { epoch: frame.header.epoch, sequence: frame.header.sequence };
+            let record = Record::from_bytes(&frame.payload).expect("the record can be read");
+            let facts = FrameFacts { position, time_ms: frame.header.time_ms };
+            apply(&mut replayed, &catalog, facts, &record).expect("the record can be applied");
+        }
+        for (id, name) in shared.catalog.all() {
+            let stored = published.view.range(id, ALL).expect("the state is read");
+            let stored: Vec<_> = stored
+                .map(|row| row.map(|(key, value)| (key.key().to_vec(), value.to_vec())).expect("a row"))
+                .collect();
+            let other = catalog.id(&name).map_or_else(Vec::new, |id| {
+                let rows = replayed.view().range(id, ALL).expect("the replayed state is read");
+                rows.map(|row| row.map(|(key, value)| (key.key().to_vec(), value.to_vec())).expect("a row")).collect()
+            });
+            assert!(stored == other, "table {name} of the state differs from what the log gives");
+        }
+    }
+}
