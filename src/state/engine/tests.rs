@@ -178,6 +178,18 @@ fn a_snapshot_is_isolated_from_later_folds() {
 }
 
 #[test]
+fn a_snapshot_that_outlives_its_engine_is_an_error_and_never_stale_pages() {
+    let engine = two_folds(&SharedFile::default());
+    let table = engine.catalog().id("orders").unwrap();
+    let snapshot = engine.snapshot().unwrap();
+    drop(engine);
+    let reads = [snapshot.get(table, b"b").map(drop), snapshot.len(table).map(drop)];
+    for read in reads {
+        assert!(matches!(read, Ok(()) | Err(EngineError::Closed)), "{read:?}");
+    }
+}
+
+#[test]
 fn opening_never_creates() {
     assert!(matches!(open(Vec::new()), Err(EngineError::Empty)), "E3");
     assert!(matches!(open(vec![0; 100_000]), Err(EngineError::Redb { .. })));
