@@ -185,7 +185,7 @@ proptest! {
         let read = |view: &View| view.range(table, ALL).unwrap().map(row).collect::<Vec<_>>();
         let expected = read(&before);
         engine.fold(&to_map(table, &frozen), at(2), FoldDurability::Volatile).unwrap();
-        prop_assert_eq!(read(&before), expected.clone(), "the old view still reads its own snapshot");
+        prop_assert_eq!(&read(&before), &expected, "the old view still reads its own snapshot");
         let after = View { frozen: None, base: engine.snapshot().unwrap(), ..before };
         prop_assert_eq!(read(&after), expected);
     }

@@ -38,9 +38,12 @@ pub(crate) enum EngineError {
 
 /// Turns any of redb's error types into an [`EngineError`] that says what was being done.
 pub(super) fn redb<E: Into<redb::Error>>(during: &'static str) -> impl FnOnce(E) -> EngineError {
-    move |error| match error.into() {
-        redb::Error::DatabaseClosed => EngineError::Closed,
-        source => EngineError::Redb { during, source: Box::new(source) },
+    move |error| {
+        let source = error.into();
+        if matches!(source, redb::Error::DatabaseClosed) {
+            return EngineError::Closed;
+        }
+        EngineError::Redb { during, source: Box::new(source) }
     }
 }
 

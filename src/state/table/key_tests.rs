@@ -63,7 +63,7 @@ proptest! {
         holds(&a, &b);
         holds(&(a.0.clone(), a.3.clone()), &(b.0.clone(), b.3.clone()));
         holds(&(a.0.clone(), a.1, a.2.clone()), &(b.0.clone(), b.1, b.2.clone()));
-        holds(&((a.0.clone(), a.1), a.2.clone()), &((b.0.clone(), b.1), b.2.clone()));
+        holds(&((a.0, a.1), a.2), &((b.0, b.1), b.2));
     }
 
     #[test]

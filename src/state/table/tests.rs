@@ -122,7 +122,7 @@ fn an_operation_reads_its_own_writes_and_readers_do_not_until_it_is_applied() {
 
 #[test]
 fn one_final_value_per_row_is_recorded() {
-    let mut fixture = Fixture::all();
+    let fixture = Fixture::all();
     let tx = fixture.tx();
     let stock = tx.table(&STOCK).unwrap();
     for count in 0..5 {
@@ -345,7 +345,7 @@ fn a_value_that_cannot_be_read_back_is_refused() {
     const NAMED: Table<u8, Skips> = Table::new("u");
     const MAP: Table<u8, HashMap<(u8, u8), u8>> = Table::new("v");
     const FLOAT: Table<u8, f64> = Table::new("w");
-    let mut fixture = Fixture::new().declare(&POSITIONAL).declare(&NAMED).declare(&MAP).declare(&FLOAT);
+    let fixture = Fixture::new().declare(&POSITIONAL).declare(&NAMED).declare(&MAP).declare(&FLOAT);
     let tx = fixture.tx();
     let value = Skips { note: None, count: 1 };
     let error = tx.table(&POSITIONAL).unwrap().put(1, &value).unwrap_err();
@@ -400,13 +400,12 @@ fn declarations_are_stored_as_any_serde_value() {
 #[test]
 fn tables_can_be_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
-    struct NotSync(std::rc::Rc<()>);
-    shared::<Table<String, NotSync>>();
+    shared::<Table<String, std::rc::Rc<()>>>();
     shared::<TableError>();
     shared::<View>();
     shared::<MemoryMap>();
     shared::<Engine>();
     fn sent<T: Send>() {}
     sent::<TxRows>();
-    sent::<TableRange<'static, u64, Order>>;
+    sent::<TableRange<'static, u64, Order>>();
 }
