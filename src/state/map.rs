@@ -1,5 +1,6 @@
 //! The memory map: rows that are in the log but not yet folded into redb.
 
+use std::fmt;
 use std::ops::Bound;
 
 use imbl::OrdMap;
@@ -15,7 +16,7 @@ const ROW_BYTES_OVERHEAD: usize = 128;
 ///
 /// A clone is one counter, so every view, batch and transaction has its own; writing to a clone copies only the path
 /// to the row. It is the only place that names imbl.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default)]
 pub(crate) struct MemoryMap {
     rows: OrdMap<RowKey, Option<Bytes>>,
     bytes: usize,
@@ -76,6 +77,12 @@ impl MemoryMap {
     /// About how much memory the rows take; for deciding when to fold, not for accounting to the byte.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+}
+
+impl fmt::Debug for MemoryMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rows, {} bytes", self.len(), self.bytes)
     }
 }
 

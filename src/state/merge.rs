@@ -231,11 +231,11 @@ fn is_empty<T: Ord + ?Sized>(lower: Bound<&T>, upper: Bound<&T>) -> bool {
 fn row_bounds(table: TableId, (lower, upper): KeyBounds<'_>) -> (Bound<RowKey>, Bound<RowKey>) {
     let lower = match lower.map(|key| RowKey::new(table, key)) {
         Bound::Unbounded => Bound::Included(RowKey::table_start(table)),
-        bound => bound,
+        bound @ (Bound::Included(_) | Bound::Excluded(_)) => bound,
     };
     let upper = match upper.map(|key| RowKey::new(table, key)) {
         Bound::Unbounded => Bound::Excluded(RowKey::table_start(table.next())),
-        bound => bound,
+        bound @ (Bound::Included(_) | Bound::Excluded(_)) => bound,
     };
     (lower, upper)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::testing::{at, empty_base, engine};
-use super::{ALL, Bytes, FoldDurability, KeyBounds, MemoryMap, Overlay, RowKey, Rows, Snapshot, TableId, View};
+use super::{ALL, Bytes, Engine, FoldDurability, KeyBounds, MemoryMap, Overlay, RowKey, Rows, Snapshot, TableId, View};
 
 /// `None` removes. Keys are few, so that layers overlap, and of several lengths, so that they are inline and not.
 type Writes = Vec<(Vec<u8>, Option<u8>)>;
@@ -55,13 +55,14 @@ fn apply(model: &mut Model, writes: &Writes) {
 }
 
 /// Two neighbouring tables hold rows with the same keys, so that a range that leaves its table is noticed.
-fn base(rows: &Writes) -> (Arc<Snapshot>, TableId) {
+fn base(rows: &Writes) -> (Engine, Arc<Snapshot>, TableId) {
     let engine = engine();
     let ids = ["before", "t", "after"].map(|name| engine.catalog().intern(name).unwrap());
     for (id, sequence) in ids.into_iter().zip(1..) {
         engine.fold(&to_map(id, rows), at(sequence), FoldDurability::Volatile).unwrap();
     }
-    (engine.snapshot().unwrap(), ids[1])
+    let snapshot = engine.snapshot().unwrap();
+    (engine, snapshot, ids[1])
 }
 
 fn model_range(model: &Model, bounds: &OwnedBounds) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -112,7 +113,7 @@ proptest! {
         turns in prop::collection::vec(any::<bool>(), 0..40),
         asked in key(),
     ) {
-        let (base, table) = base(&stored);
+        let (_engine, base, table) = base(&stored);
         let mut model = Model::new();
         apply(&mut model, &stored);
         if let Some(frozen) = &frozen {
@@ -140,7 +141,7 @@ proptest! {
         active in writes(24),
         written in writes(24),
     ) {
-        let (base, table) = base(&stored);
+        let (_engine, base, table) = base(&stored);
         let view = View { active: to_map(table, &active), frozen: None, base };
         let before: Vec<_> = view.range(table, ALL).unwrap().map(row).collect();
         let mut model = Model::new();
@@ -184,7 +185,7 @@ proptest! {
         let read = |view: &View| view.range(table, ALL).unwrap().map(row).collect::<Vec<_>>();
         let expected = read(&before);
         engine.fold(&to_map(table, &frozen), at(2), FoldDurability::Volatile).unwrap();
-        prop_assert_eq!(read(&before), expected.clone(), "the old view still reads its own snapshot");
+        prop_assert_eq!(&read(&before), &expected, "the old view still reads its own snapshot");
         let after = View { frozen: None, base: engine.snapshot().unwrap(), ..before };
         prop_assert_eq!(read(&after), expected);
     }
@@ -192,7 +193,7 @@ proptest! {
 
 #[test]
 fn a_range_shows_the_moment_it_was_made() {
-    let (base, table) = empty_base();
+    let (_engine, base, table) = empty_base();
     let mut overlay = Overlay::new(&View::new(base));
     for key in 0..100u8 {
         overlay.put(table, &[key], vec![key].into());
@@ -209,7 +210,7 @@ fn a_range_shows_the_moment_it_was_made() {
 
 #[test]
 fn a_long_range_is_whole_from_both_ends() {
-    let (base, table) = empty_base();
+    let (_engine, base, table) = empty_base();
     let mut overlay = Overlay::new(&View::new(base));
     for key in 0..10_000u16 {
         overlay.put(table, &key.to_be_bytes(), vec![0].into());
@@ -228,7 +229,7 @@ fn a_long_range_is_whole_from_both_ends() {
 
 #[test]
 fn inverted_bounds_are_an_empty_range() {
-    let (base, table) = base(&vec![(vec![1], Some(1)), (vec![2], Some(2)), (vec![3], Some(3))]);
+    let (_engine, base, table) = base(&vec![(vec![1], Some(1)), (vec![2], Some(2)), (vec![3], Some(3))]);
     let mut view = View::new(base);
     view.active.insert(RowKey::new(table, &[2]), vec![0].into());
     let (low, high): (&[u8], &[u8]) = (&[1], &[3]);

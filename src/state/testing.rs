@@ -19,10 +19,11 @@ pub(super) fn engine() -> Engine {
 }
 
 /// The tree of a new store, and one table.
-pub(super) fn empty_base() -> (Arc<Snapshot>, TableId) {
+pub(super) fn empty_base() -> (Engine, Arc<Snapshot>, TableId) {
     let engine = engine();
     let table = engine.catalog().intern("t").unwrap();
-    (engine.snapshot().unwrap(), table)
+    let snapshot = engine.snapshot().unwrap();
+    (engine, snapshot, table)
 }
 
 pub(super) fn at(sequence: u64) -> Meta {

@@ -166,7 +166,7 @@ fn len<'a>(layers: impl Iterator<Item = &'a MemoryMap>, base: &Snapshot, table: 
         let in_base = !base_is_empty && base.contains(table, key.key())?;
         match (in_base, value.is_some()) {
             (false, true) => len += 1,
-            (true, false) => len -= 1,
+            (true, false) => len = len.saturating_sub(1),
             (true, true) | (false, false) => {}
         }
     }

@@ -26,6 +26,9 @@ pub(crate) enum EngineError {
     Backwards { epoch: u64, sequence: u64, to_epoch: u64, to_sequence: u64 },
     #[error("too many tables in the state file")]
     TooManyTables,
+    /// A snapshot outlived its engine. It must not read on: another opening may be writing to the file by now.
+    #[error("the store was closed")]
+    Closed,
     /// redb panicked, which a damaged file can make it do. Caught inside the scope that owned the transaction.
     #[error("redb panicked while {during}: {message}")]
     Panicked { during: &'static str, message: String },
@@ -34,10 +37,14 @@ pub(crate) enum EngineError {
 }
 
 /// Turns any of redb's error types into an [`EngineError`] that says what was being done.
-pub(super) fn redb<E: std::error::Error + Send + Sync + 'static>(
-    during: &'static str,
-) -> impl FnOnce(E) -> EngineError {
-    move |source| EngineError::Redb { during, source: Box::new(source) }
+pub(super) fn redb<E: Into<redb::Error>>(during: &'static str) -> impl FnOnce(E) -> EngineError {
+    move |error| {
+        let source = error.into();
+        if matches!(source, redb::Error::DatabaseClosed) {
+            return EngineError::Closed;
+        }
+        EngineError::Redb { during, source: Box::new(source) }
+    }
 }
 
 /// Runs something of redb's and turns a panic into an error.

@@ -10,7 +10,11 @@
 //!   whose sync succeeded, and an unclean stop costs no scan of the file.
 //! * **E3** Opening never creates. An empty file beside a log is an error.
 //! * **E4** A fold never takes the state back to an earlier position.
-//! * **E5** A panic inside redb is caught in the scope that owns the transaction, which is then aborted.
+//! * **E5** A panic inside redb is caught in the scope that owns the transaction, which is then aborted; closing is
+//!   caught too.
+//!
+//! What cannot be caught: in a file damaged in its free-space records, redb 4.6 can panic in a destructor while it
+//! unwinds from a panic in `commit`, which aborts the process. The log is whole; a check of a copy names the damage.
 //!
 //! redb makes a durable one-phase commit of its own when it is dropped cleanly after non-durable ones. Whoever owns the
 //! backend refuses writes first (design, section 3).
@@ -67,7 +71,8 @@ pub(crate) struct EngineStats {
 /// The open tree.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    database: Database,
+    /// `None` once closed.
+    database: Option<Database>,
     catalog: Arc<Catalog>,
 }
 
@@ -83,7 +88,7 @@ impl Engine {
         if len > 0 {
             return Err(EngineError::NotEmpty(len));
         }
-        let engine = Self { database: open_database(backend, cache_bytes)?, catalog };
+        let engine = Self { database: Some(open_database(backend, cache_bytes)?), catalog };
         engine.write_transaction(FoldDurability::Checkpoint, |transaction| write_meta(transaction, meta))?;
         Ok(engine)
     }
@@ -103,7 +108,7 @@ impl Engine {
         store_id: u128,
         cache_bytes: usize,
     ) -> Result<(Self, Arc<Snapshot>), EngineError> {
-        let engine = Self { database: open_existing(backend, cache_bytes)?, catalog };
+        let engine = Self { database: Some(open_existing(backend, cache_bytes)?), catalog };
         let snapshot = engine.snapshot()?;
         let found = snapshot.meta().store_id;
         if found != store_id {
@@ -126,14 +131,14 @@ impl Engine {
     /// The state of the last fold.
     pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, EngineError> {
         catch("beginning a snapshot", || {
-            let transaction = self.database.begin_read().map_err(redb("beginning a snapshot"))?;
+            let transaction = self.database()?.begin_read().map_err(redb("beginning a snapshot"))?;
             Ok(Arc::new(Snapshot::open(&transaction, &self.catalog)?))
         })
     }
 
     /// Walks every page, and no fold can run meanwhile. For an operator's question, not for a dashboard.
     pub(crate) fn stats(&self) -> Result<EngineStats, EngineError> {
-        let transaction = self.database.begin_write().map_err(redb("beginning statistics"))?;
+        let transaction = self.database()?.begin_write().map_err(redb("beginning statistics"))?;
         let stats = catch("collecting statistics", || transaction.stats().map_err(redb("collecting statistics")));
         transaction.abort().map_err(redb("ending statistics"))?;
         let stats = stats?;
@@ -147,8 +152,25 @@ impl Engine {
         })
     }
 
+    /// Closes the file. Snapshots that are still held answer [`EngineError::Closed`] from now on.
+    ///
+    /// redb would commit what is volatile on its way out, in one phase (against E2): whoever owns the backend refuses
+    /// writes first, and then expects an error here.
+    pub(crate) fn close(mut self) -> Result<(), EngineError> {
+        self.close_database()
+    }
+
     pub(crate) fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
+    }
+
+    fn database(&self) -> Result<&Database, EngineError> {
+        self.database.as_ref().ok_or(EngineError::Closed)
+    }
+
+    fn close_database(&mut self) -> Result<(), EngineError> {
+        let Some(database) = self.database.take() else { return Ok(()) };
+        catch("closing", || database.close().map_err(redb("closing")))
     }
 
     /// Rules E2 and E5 in one place: nothing else in this crate commits to redb.
@@ -157,7 +179,7 @@ impl Engine {
         durability: FoldDurability,
         work: impl FnOnce(&WriteTransaction) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
-        let mut transaction = self.database.begin_write().map_err(redb("beginning a fold"))?;
+        let mut transaction = self.database()?.begin_write().map_err(redb("beginning a fold"))?;
         match durability {
             FoldDurability::Volatile => {
                 transaction.set_durability(Durability::None).map_err(redb("beginning a fold"))?;
@@ -176,6 +198,13 @@ impl Engine {
                 Err(error)
             }
         }
+    }
+}
+
+impl Drop for Engine {
+    /// Quiet, and catches panics: after one inside redb its locks are poisoned and closing panics again.
+    fn drop(&mut self) {
+        drop(self.close_database());
     }
 }
 

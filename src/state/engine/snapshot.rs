@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use redb::{ReadOnlyTable, ReadableTableMetadata, TableDefinition, TableHandle};
 
-use super::error::{EngineError, redb};
+use super::error::{EngineError, catch, redb};
 use super::meta::{META_KEY, META_TABLE, Meta};
 use crate::state::bytes::Bytes;
 use crate::state::catalog::Catalog;
@@ -21,7 +21,9 @@ pub(super) fn definition(name: &str) -> TableDefinition<'_, &'static [u8], &'sta
 /// A read transaction with all of its tables opened once.
 ///
 /// It pins the pages of its commit: while one lives, the file cannot reuse them. Tables that did not exist then are
-/// empty.
+/// empty. It does not keep the engine open: read after that was closed, it answers [`EngineError::Closed`].
+///
+/// redb trusts pages when it reads them and can panic on a damaged one, so every read is caught.
 pub(crate) struct Snapshot {
     /// By table id. Every table that the tree had is here, so an absent one is empty.
     tables: Vec<Option<StoredTable>>,
@@ -53,18 +55,21 @@ impl Snapshot {
 
     pub(crate) fn get(&self, table: TableId, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
         let Some(table) = self.table(table) else { return Ok(None) };
-        let found = table.get(key).map_err(redb("reading a row"))?;
-        Ok(found.map(|value| value.value().into()))
+        catch("reading a row", || {
+            let found = table.get(key).map_err(redb("reading a row"))?;
+            Ok(found.map(|value| value.value().into()))
+        })
     }
 
     pub(crate) fn contains(&self, table: TableId, key: &[u8]) -> Result<bool, EngineError> {
         let Some(table) = self.table(table) else { return Ok(false) };
-        Ok(table.get(key).map_err(redb("reading a row"))?.is_some())
+        catch("reading a row", || Ok(table.get(key).map_err(redb("reading a row"))?.is_some()))
     }
 
     /// Rows of a table; the tree keeps count.
     pub(crate) fn len(&self, table: TableId) -> Result<u64, EngineError> {
-        self.table(table).map_or(Ok(0), |table| table.len().map_err(redb("counting rows")))
+        let Some(table) = self.table(table) else { return Ok(0) };
+        catch("counting rows", || table.len().map_err(redb("counting rows")))
     }
 
     /// Rows of a table in order, from both ends. `None` if the table is absent.
@@ -75,8 +80,10 @@ impl Snapshot {
         upper: Bound<&[u8]>,
     ) -> Result<Option<StoredRows>, EngineError> {
         let Some(table) = self.table(table) else { return Ok(None) };
-        let rows = table.range::<&[u8]>((lower, upper)).map_err(redb("reading a range"))?;
-        Ok(Some(StoredRows(rows)))
+        catch("reading a range", || {
+            let rows = table.range::<&[u8]>((lower, upper)).map_err(redb("reading a range"))?;
+            Ok(Some(StoredRows(rows)))
+        })
     }
 
     /// The tables that have rows or had some.
@@ -108,10 +115,12 @@ impl StoredRows {
         from_back: bool,
         make_key: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<(T, Bytes)>, EngineError> {
-        let next = if from_back { self.0.next_back() } else { self.0.next() };
-        let Some(row) = next else { return Ok(None) };
-        let (key, value) = row.map_err(redb("reading a range"))?;
-        Ok(Some((make_key(key.value()), value.value().into())))
+        catch("reading a range", || {
+            let next = if from_back { self.0.next_back() } else { self.0.next() };
+            let Some(row) = next else { return Ok(None) };
+            let (key, value) = row.map_err(redb("reading a range"))?;
+            Ok(Some((make_key(key.value()), value.value().into())))
+        })
     }
 }
 

@@ -24,6 +24,8 @@ pub struct TableDeclaration {
     pub version: u32,
     /// The older versions that the program can read.
     pub upgrades_from: Vec<u32>,
+    /// The older versions of which, as the program says, no row is left.
+    pub retired: Vec<u32>,
     /// The versions under which rows may have been written, ascending. Upgraded rows keep their old form until they
     /// are written again, so this remembers more than the last version.
     pub rows_of: Vec<u32>,
@@ -42,12 +44,17 @@ impl<K: TableKey, V> Table<K, V> {
     /// What to store about this table.
     #[must_use]
     pub fn declaration(&self) -> TableDeclaration {
+        let older = |retired: bool| {
+            let upgrades = self.upgrades.iter().flatten().filter(|upgrade| upgrade.retired == retired);
+            upgrades.map(|upgrade| upgrade.from).collect()
+        };
         TableDeclaration {
             name: self.name.to_owned(),
             key_type: K::type_name().into_owned(),
             codec: self.codec,
             version: self.version,
-            upgrades_from: self.upgrades.iter().flatten().map(|upgrade| upgrade.from).collect(),
+            upgrades_from: older(false),
+            retired: older(true),
             rows_of: vec![self.version],
         }
     }
@@ -71,16 +78,18 @@ impl TableDeclaration {
         if stored.version > declared.version {
             return Err(TableOpenError::Newer { name: name(), stored: stored.version, declared: declared.version });
         }
-        for version in &stored.rows_of {
-            if *version != declared.version && !declared.upgrades_from.contains(version) {
-                return Err(TableOpenError::NoUpgrade { name: name(), stored: *version });
-            }
+        let mut rows_of: Vec<u32> =
+            stored.rows_of.iter().copied().filter(|version| !declared.retired.contains(version)).collect();
+        let unreadable = |version: &&u32| **version != declared.version && !declared.upgrades_from.contains(*version);
+        if let Some(version) = rows_of.iter().find(unreadable) {
+            return Err(TableOpenError::NoUpgrade { name: name(), stored: *version });
         }
-        if stored.version == declared.version {
+        if !rows_of.contains(&declared.version) {
+            rows_of.push(declared.version);
+        }
+        if rows_of == stored.rows_of {
             return Ok(Compat::Same);
         }
-        let mut rows_of = stored.rows_of.clone();
-        rows_of.push(declared.version);
         Ok(Compat::Redeclare(Self { rows_of, ..declared.clone() }))
     }
 }

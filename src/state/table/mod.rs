@@ -97,6 +97,8 @@ pub struct Table<K, V> {
 /// How values of an old version are read.
 struct Upgrade<V> {
     from: u32,
+    /// There are no rows of this version any more, says the declaration.
+    retired: bool,
     read: fn(Codec, &[u8]) -> Result<V, String>,
 }
 
@@ -170,18 +172,19 @@ impl<K, V> Table<K, V> {
         V: From<Old>,
     {
         assert!(!matches!(self.codec, Codec::Raw), "raw bytes cannot be upgraded");
-        self.with_upgrade(Upgrade { from, read: read_old::<Old, V> })
+        self.with_upgrade(Upgrade { from, retired: false, read: read_old::<Old, V> })
     }
 
-    /// Declares that no row of an old version is left, so that its upgrade can go. Should one be found after all,
-    /// reading it is an error.
+    /// Declares that no row of an old version is left, so that its upgrade can go. Once a store was opened with this it
+    /// forgets the version, and later declarations need not mention it. Should a row be found after all, reading it is
+    /// an error.
     ///
     /// # Panics
     ///
     /// At compile time in a constant: like [`Table::upgrade_from`].
     #[must_use]
     pub const fn retire(self, from: u32) -> Self {
-        self.with_upgrade(Upgrade { from, read: read_retired })
+        self.with_upgrade(Upgrade { from, retired: true, read: read_retired })
     }
 
     const fn with_upgrade(mut self, upgrade: Upgrade<V>) -> Self {

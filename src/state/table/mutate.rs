@@ -1,5 +1,7 @@
 //! Reading and writing a table within an operation.
 
+use std::fmt;
+
 use super::key_range::{Bounds, prefix_bounds};
 use super::tx::TxRows;
 use super::typed::Typed;
@@ -16,7 +18,6 @@ use crate::state::{RowKey, TableId};
 /// **Errors are sticky**: once any method or range of any handle of an operation has returned an error, the operation
 /// fails with the first of them and changes nothing, whatever its closure returns. Where a row may or may not be there,
 /// ask with [`contains`](Self::contains) or [`get`](Self::get) instead of trying [`insert_new`](Self::insert_new).
-#[derive(Debug)]
 pub struct TableMut<'a, K, V> {
     rows: &'a TxRows,
     typed: Typed<'a, K, V>,
@@ -179,5 +180,11 @@ impl<'a, K: TableKey, V> TableMut<'a, K, V> {
 
     fn note<T>(&self, result: Result<T, TableError>) -> Result<T, TableError> {
         self.rows.sticky().note(result)
+    }
+}
+
+impl<K, V> fmt::Debug for TableMut<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableMut").field("table", self.typed.table).finish_non_exhaustive()
     }
 }

@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use super::{Declarations, Table, TableKey, TableMut};
 use crate::state::error::TableError;
 use crate::state::view::Above;
@@ -11,15 +13,15 @@ use crate::state::{Bytes, MemoryMap, RowKey, TableLimits, View};
 /// The first error that a table handle returned in an operation.
 ///
 /// Errors are sticky because a closure can ignore one and return a reply, and then the operation would commit half of
-/// what it meant.
+/// what it meant. (A lock, taken only when there is an error, so that ranges can be sent to another thread.)
 #[derive(Debug, Default)]
-pub(crate) struct Sticky(RefCell<Option<TableError>>);
+pub(crate) struct Sticky(Mutex<Option<TableError>>);
 
 impl Sticky {
     /// Passes a result on and remembers its error, if it is the first.
     pub(super) fn note<T>(&self, result: Result<T, TableError>) -> Result<T, TableError> {
         if let Err(error) = &result {
-            self.0.borrow_mut().get_or_insert_with(|| error.clone());
+            self.0.lock().get_or_insert_with(|| error.clone());
         }
         result
     }
@@ -63,7 +65,7 @@ impl TxRows {
 
     /// The first error that a handle or a range returned, whatever became of it.
     pub(crate) fn first_error(&self) -> Option<TableError> {
-        self.sticky.0.borrow().clone()
+        self.sticky.0.lock().clone()
     }
 
     /// What was written, deletions included; or the sticky error, with which the operation fails.

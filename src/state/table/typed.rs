@@ -11,7 +11,6 @@ use crate::state::row_key::KeyText;
 use crate::state::{Bytes, RowKey, RowRange, Rows, TableId, TableLimits};
 
 /// A table with its id.
-#[derive(Debug)]
 pub(super) struct Typed<'a, K, V> {
     pub(super) table: &'a Table<K, V>,
     pub(super) id: TableId,

@@ -13,7 +13,6 @@ use crate::state::{Bytes, EngineError, RowKey, RowRange, View};
 /// Reads one table of a snapshot.
 ///
 /// Everything that it returns belongs to one state of the store, that of the moment the snapshot was taken.
-#[derive(Debug)]
 pub struct TableView<'a, K, V> {
     rows: &'a View,
     typed: Typed<'a, K, V>,
@@ -100,6 +99,12 @@ impl<'a, K: TableKey, V> TableView<'a, K, V> {
 
     fn rows_between(&self, bounds: &Bounds) -> Result<TableRange<'a, K, V>, TableError> {
         Ok(TableRange { rows: self.typed.range(self.rows, bounds)?, typed: self.typed, sticky: None })
+    }
+}
+
+impl<K, V> fmt::Debug for TableView<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableView").field("table", self.typed.table).finish_non_exhaustive()
     }
 }
 

@@ -1,90 +1,16 @@
 //! The tree file: what is there after which kind of stop.
 
-use std::io;
-use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+mod shared_file;
 
-use ::redb::StorageBackend;
+use std::ops::Bound;
+use std::sync::Arc;
+
 use ::redb::backends::InMemoryBackend;
 
+use self::shared_file::SharedFile;
 use super::*;
 use crate::state::testing::{CACHE_BYTES, META, at, catalog};
 use crate::state::{Bytes, RowKey, TableId};
-
-/// A file in memory that outlives the engine, can refuse writes (as the seam does before redb is dropped), panic, and
-/// remembers what of it was synced.
-#[derive(Clone, Debug, Default)]
-struct SharedFile(Arc<SharedFileState>);
-
-#[derive(Debug, Default)]
-struct SharedFileState {
-    cached: Mutex<Vec<u8>>,
-    synced: Mutex<Vec<u8>>,
-    syncs: AtomicUsize,
-    refuse: AtomicBool,
-    panic: AtomicBool,
-}
-
-impl SharedFile {
-    fn with(bytes: Vec<u8>) -> Self {
-        let file = Self::default();
-        *file.0.cached.lock().unwrap() = bytes;
-        file
-    }
-
-    fn cached(&self) -> Vec<u8> {
-        self.0.cached.lock().unwrap().clone()
-    }
-
-    /// What a loss of power leaves if no un-synced write made it.
-    fn synced(&self) -> Vec<u8> {
-        self.0.synced.lock().unwrap().clone()
-    }
-
-    fn refuse(&self) {
-        self.0.refuse.store(true, Ordering::SeqCst);
-    }
-
-    fn gate(&self) -> io::Result<()> {
-        assert!(!self.0.panic.load(Ordering::SeqCst), "the disk panics");
-        if self.0.refuse.load(Ordering::SeqCst) { Err(io::Error::other("writes are refused")) } else { Ok(()) }
-    }
-}
-
-impl StorageBackend for SharedFile {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.0.cached.lock().unwrap().len() as u64)
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let offset = usize::try_from(offset).unwrap();
-        let bytes = self.0.cached.lock().unwrap();
-        let from = bytes.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
-        out.copy_from_slice(from);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.gate()?;
-        self.0.cached.lock().unwrap().resize(usize::try_from(len).unwrap(), 0);
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.gate()?;
-        self.0.syncs.fetch_add(1, Ordering::SeqCst);
-        *self.0.synced.lock().unwrap() = self.cached();
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.gate()?;
-        let offset = usize::try_from(offset).unwrap();
-        self.0.cached.lock().unwrap()[offset..offset + data.len()].copy_from_slice(data);
-        Ok(())
-    }
-}
 
 fn create(file: &SharedFile) -> Engine {
     Engine::create(file.clone(), catalog(), META, CACHE_BYTES).unwrap()
@@ -140,7 +66,7 @@ fn a_volatile_fold_is_visible_at_once_and_gone_after_a_loss_of_power() {
     assert_eq!(get(&engine.snapshot().unwrap(), table, "a"), None);
     assert_eq!(engine.snapshot().unwrap().meta(), at(6));
     file.refuse();
-    drop(engine);
+    assert!(engine.close().is_err(), "redb wanted to commit on its way out");
     for bytes in [file.synced(), file.cached()] {
         let (_engine, snapshot) = open(bytes).unwrap();
         assert_eq!(snapshot.meta(), at(5), "E1: rows and metadata are of one commit");
@@ -152,11 +78,11 @@ fn a_volatile_fold_is_visible_at_once_and_gone_after_a_loss_of_power() {
 fn a_volatile_fold_does_not_sync_and_a_checkpoint_syncs_in_two_phases() {
     let file = SharedFile::default();
     let engine = two_folds(&file);
-    let before = file.0.syncs.load(Ordering::SeqCst);
+    let before = file.syncs();
     engine.fold(&MemoryMap::new(), at(7), FoldDurability::Volatile).unwrap();
-    assert_eq!(file.0.syncs.load(Ordering::SeqCst), before);
+    assert_eq!(file.syncs(), before);
     engine.fold(&MemoryMap::new(), at(8), FoldDurability::Checkpoint).unwrap();
-    assert!(file.0.syncs.load(Ordering::SeqCst) >= before + 2, "E2");
+    assert!(file.syncs() >= before + 2, "E2");
 }
 
 #[test]
@@ -175,6 +101,18 @@ fn a_snapshot_is_isolated_from_later_folds() {
     assert!(snapshot.range(later_table, Bound::Unbounded, Bound::Unbounded).unwrap().is_none());
     assert_eq!(snapshot.meta(), at(6));
     assert_eq!(get(&engine.snapshot().unwrap(), later_table, "x").as_deref(), Some("new"));
+}
+
+#[test]
+fn a_snapshot_that_outlives_its_engine_is_an_error_and_never_stale_pages() {
+    let engine = two_folds(&SharedFile::default());
+    let table = engine.catalog().id("orders").unwrap();
+    let snapshot = engine.snapshot().unwrap();
+    drop(engine);
+    let reads = [snapshot.get(table, b"b").map(drop), snapshot.len(table).map(drop)];
+    for read in reads {
+        assert!(matches!(read, Ok(()) | Err(EngineError::Closed)), "{read:?}");
+    }
 }
 
 #[test]
@@ -211,6 +149,9 @@ fn a_fold_never_goes_back_and_changes_nothing_when_it_is_refused() {
     let refused = engine.fold(&map, at(5), FoldDurability::Checkpoint);
     assert!(matches!(refused, Err(EngineError::Backwards { sequence: 6, to_sequence: 5, .. })), "E4");
     assert_eq!(get(&engine.snapshot().unwrap(), table, "b").as_deref(), Some("2"));
+    let other = Meta { store_id: 8, ..at(7) };
+    let refused = engine.fold(&map, other, FoldDurability::Checkpoint);
+    assert!(matches!(refused, Err(EngineError::OtherStore { .. })));
     let restored = Meta { epoch: 2, ..at(1) };
     engine.fold(&map, restored, FoldDurability::Checkpoint).expect("a later epoch may start at any sequence");
 }
@@ -219,10 +160,10 @@ fn a_fold_never_goes_back_and_changes_nothing_when_it_is_refused() {
 fn a_panic_below_redb_is_a_typed_error() {
     let file = SharedFile::default();
     let engine = two_folds(&file);
-    file.0.panic.store(true, Ordering::SeqCst);
+    file.panic(true);
     let result = engine.fold(&MemoryMap::new(), at(7), FoldDurability::Checkpoint);
     assert!(matches!(result, Err(EngineError::Panicked { .. })), "E5: {result:?}");
-    file.0.panic.store(false, Ordering::SeqCst);
+    file.panic(false);
     file.refuse();
     drop(engine);
     assert_eq!(open(file.synced()).unwrap().1.meta(), at(5));
@@ -238,9 +179,23 @@ fn a_failed_sync_is_an_error_and_the_last_checkpoint_stays() {
     assert_eq!(open(file.synced()).unwrap().1.meta(), at(5));
 }
 
-/// Damage anywhere must be an error or go unnoticed at open; it must never be a panic.
+/// Damage anywhere must be an error or go unnoticed at open (values carry checksums of their own); it must never be a
+/// panic, neither then nor when rows are read. Folds are left out: see the module's documentation.
 #[test]
-fn opening_a_damaged_file_never_panics() {
+fn a_damaged_file_never_panics() {
+    let read_all = |(engine, snapshot): (Engine, Arc<Snapshot>)| {
+        for (table, _) in engine.catalog().all() {
+            drop(snapshot.get(table, b"b"));
+            drop(snapshot.len(table));
+            let Ok(Some(mut rows)) = snapshot.range(table, Bound::Unbounded, Bound::Unbounded) else { continue };
+            // Bounded: a damaged tree may lead in circles.
+            for _ in 0..10 {
+                if !matches!(rows.next(false, |_| ()), Ok(Some(_))) {
+                    break;
+                }
+            }
+        }
+    };
     let file = SharedFile::default();
     let engine = two_folds(&file);
     engine.fold(&MemoryMap::new(), at(7), FoldDurability::Checkpoint).unwrap();
@@ -248,14 +203,14 @@ fn opening_a_damaged_file_never_panics() {
     drop(engine);
     let good = file.synced();
     let in_use = good.iter().rposition(|byte| *byte != 0).unwrap();
-    for offset in (0..in_use).step_by(61) {
+    for offset in (0..in_use).step_by(37) {
         let mut bad = good.clone();
         bad[offset] ^= 0xFF;
-        drop(open(bad.clone()));
+        drop(open(bad.clone()).map(read_all));
         drop(check_copy(SharedFile::with(bad), CACHE_BYTES));
     }
     for len in [1, 100, 4096, good.len() / 2, good.len() - 1] {
-        drop(open(good[..len].to_vec()));
+        drop(open(good[..len].to_vec()).map(read_all));
     }
 }
 
