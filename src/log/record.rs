@@ -154,6 +154,8 @@ pub(crate) struct TableRecord {
     pub(crate) version: u32,
     /// The older versions that the program could read.
     pub(crate) upgrades_from: Vec<u32>,
+    /// The older versions of which no row is left.
+    pub(crate) retired: Vec<u32>,
     /// The versions under which rows may have been written.
     pub(crate) rows_of: Vec<u32>,
 }

@@ -194,6 +194,7 @@ fn collect_declaration(changes: &mut Changes, catalog: &Catalog, table: &TableRe
         codec,
         version: table.version,
         upgrades_from: table.upgrades_from.clone(),
+        retired: table.retired.clone(),
         rows_of: table.rows_of.clone(),
     };
     changes.put_system(System::Tables, table.name.as_bytes(), &declaration);

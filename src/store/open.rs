@@ -280,6 +280,7 @@ fn declare(view: &View, tables: &[TableDeclaration]) -> Result<Vec<Body>, OpenEr
             codec: declaration.codec.id(),
             version: declaration.version,
             upgrades_from: declaration.upgrades_from,
+            retired: declaration.retired,
             rows_of: declaration.rows_of,
         }));
     }
