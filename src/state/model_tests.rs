@@ -151,8 +151,8 @@ proptest! {
         let mut overlay = Overlay::new(&view);
         for (key, value) in &written {
             match value {
-                Some(value) => overlay.put(table, key, Bytes::from(vec![*value])),
-                None => overlay.remove(table, key),
+                Some(value) => overlay.set(RowKey::new(table, key), Some(Bytes::from(vec![*value]))),
+                None => overlay.set(RowKey::new(table, key), None),
             }
         }
         let expected: Vec<_> = model.clone().into_iter().collect();
@@ -196,14 +196,14 @@ fn a_range_shows_the_moment_it_was_made() {
     let (_engine, base, table) = empty_base();
     let mut overlay = Overlay::new(&View::new(base));
     for key in 0..100u8 {
-        overlay.put(table, &[key], vec![key].into());
+        overlay.set(RowKey::new(table, &[key]), Some(vec![key].into()));
     }
     let mut range = overlay.range(table, ALL).unwrap();
     assert_eq!(row(range.next().unwrap()).0, [0]);
     for key in 0..100u8 {
-        overlay.remove(table, &[key]);
+        overlay.set(RowKey::new(table, &[key]), None);
     }
-    overlay.put(table, &[200], vec![1].into());
+    overlay.set(RowKey::new(table, &[200]), Some(vec![1].into()));
     assert_eq!(range.map(row).count(), 99);
     assert_eq!(overlay.range(table, ALL).unwrap().map(row).count(), 1);
 }
@@ -213,7 +213,7 @@ fn a_long_range_is_whole_from_both_ends() {
     let (_engine, base, table) = empty_base();
     let mut overlay = Overlay::new(&View::new(base));
     for key in 0..10_000u16 {
-        overlay.put(table, &key.to_be_bytes(), vec![0].into());
+        overlay.set(RowKey::new(table, &key.to_be_bytes()), Some(vec![0].into()));
     }
     let mut range = overlay.range(table, ALL).unwrap();
     let mut seen = Vec::new();
