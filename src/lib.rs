@@ -1,5 +1,44 @@
-//! Counterfoil.
-#![allow(missing_docs, dead_code, unused, clippy::allow_attributes, clippy::allow_attributes_without_reason)]
+//! Counterfoil is the stub that stays in the book when a cheque is torn out: an embedded, durable operation log that
+//! commits a business mutation and the receipt of the operation that made it **in one write**.
+//!
+//! A caller that never heard the answer asks again with the same key, and gets the same answer instead of a second
+//! mutation. That holds through lost replies, retries, `kill -9` and loss of power, for everything the store answered.
+//!
+//! ```
+//! use counterfoil::{OperationType, Reply, Store, Table, Tx};
+//!
+//! const RESERVE: OperationType = OperationType::new("reserve_seat");
+//! const SEATS: Table<u32, String> = Table::new("seats");
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("theatre");
+//! let store = Store::builder().operation(&RESERVE).table(&SEATS).open(path)?;
+//! let operation = RESERVE.request("odeon", "alice", "key-7f3a")?.json(&("seat", 12))?;
+//! let receipt = store.execute(operation, |tx: &Tx<'_>| {
+//!     tx.table(&SEATS)?.insert_new(12, &"alice".to_owned())?;
+//!     Ok(Reply::created().resource_id("seats/12"))
+//! })?;
+//! assert_eq!(receipt.reply().status(), 201);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What it is not
+//!
+//! Not a consensus system and not a distributed database: one process owns one store. It cannot make an effect outside
+//! the store, such as a payment, happen exactly once. It does not protect against a disk that lies about syncs.
+//! `GUARANTEES.md` lists what is promised, what is not, and what is assumed.
+//!
+//! # Where to start
+//!
+//! [`Store::builder`] opens a store; [`OperationType`] declares what can be asked for; [`Store::execute`] runs it;
+//! [`Error`] says what may be assumed when there is no receipt.
+//!
+//! # Features
+//!
+//! * `store` (default): the embedded store. Without it, only the base types and the canonical form of requests remain.
+//! * `testing`: `testing::TestBed`, a store on a simulated disk that can lose power and a clock that moves when told to.
+//! * `uuid`: `uuid::Uuid` as a key of tables.
+
 mod base;
 #[cfg(feature = "store")]
 mod disk;

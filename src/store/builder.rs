@@ -174,8 +174,8 @@ impl StoreBuilder {
         self
     }
 
-    /// Runs without threads: batches, folds and preparations happen in [`Store::step`] on the caller's thread, and
-    /// blocking calls step by themselves.
+    /// Runs without threads: batches, folds and preparations happen in [`Store::step`] on the caller's thread. Blocking
+    /// calls of the store step by themselves; a ticket is answered by whoever steps.
     #[must_use]
     pub const fn manual(mut self) -> Self {
         self.manual = true;

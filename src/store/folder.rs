@@ -39,7 +39,7 @@ pub(super) type StateCheck = Result<(bool, u64), String>;
 #[derive(Debug)]
 pub(super) enum Folded {
     /// The frozen map is in redb: publish this snapshot and drop the map.
-    Done { snapshot: Arc<Snapshot>, applied_sequence: u64, checkpoint: bool },
+    Done { snapshot: Arc<Snapshot>, checkpoint: bool },
     /// Nothing more will be folded.
     Failed(String),
     /// The final checkpoint is durable.
@@ -106,7 +106,7 @@ impl Folder {
             self.log_bytes_since_checkpoint = 0;
         }
         let snapshot = self.engine.snapshot()?;
-        Ok(Folded::Done { snapshot, applied_sequence: fold.meta.applied_sequence, checkpoint })
+        Ok(Folded::Done { snapshot, checkpoint })
     }
 
     fn finish(&self, fold: &Fold) -> Result<Folded, EngineError> {
@@ -130,10 +130,6 @@ impl Folder {
             Folded::Done { snapshot, .. } => Ok(snapshot),
             Folded::Failed(_) | Folded::Finished => self.engine.snapshot(),
         }
-    }
-
-    pub(super) const fn engine(&self) -> &Engine {
-        &self.engine
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::base::error::{Error, Failure};
+use crate::base::error::Failure;
 use crate::base::position::Position;
 use crate::base::receipt::Receipt;
 use crate::base::reply::Decision;
@@ -48,13 +48,6 @@ impl Job {
         match self {
             Self::Operation(job) => job.responder.start(),
             Self::Write(job) => job.responder.start(),
-        }
-    }
-
-    pub(super) fn refuse(self, error: Error) {
-        match self {
-            Self::Operation(job) => job.responder.answer(Err(error)),
-            Self::Write(job) => job.responder.answer(Err(error)),
         }
     }
 }

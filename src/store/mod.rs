@@ -118,7 +118,7 @@ impl Store {
         StoreBuilder::default()
     }
 
-    pub(super) fn start(
+    fn start(
         shared: Arc<Shared>,
         engines: Engines,
         lock: Box<dyn DiskLock>,

@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::base::clock::Clock;
 use crate::base::error::Error;
 use crate::base::position::{Position, TimestampMs};
 use crate::disk::{Disk, OpenMode, RedbBackend, WriteGate};

@@ -45,6 +45,8 @@ struct Inner<T, C> {
     items: usize,
     bytes: usize,
     closed: bool,
+    /// Nobody will take anything any more.
+    ended: bool,
 }
 
 /// A queue of submissions (`T`) and, ahead of them and unbounded, of control messages (`C`).
@@ -76,6 +78,7 @@ impl<T, C> Queue<T, C> {
                 items: 0,
                 bytes: 0,
                 closed: false,
+                ended: false,
             }),
             bounds: Bounds {
                 items: limits.queue_operations_max,
@@ -115,10 +118,33 @@ impl<T, C> Queue<T, C> {
         }
     }
 
-    /// Adds a control message; it is served before any submission, also when the queue is full or closed.
+    /// Adds a control message; it is served before any submission, also when the queue is full or closed. Once the
+    /// queue has ended it is dropped, and with it whatever somebody might wait for.
     pub(super) fn push_control(&self, message: C) {
-        self.inner.lock().control.push_back(message);
+        {
+            let mut inner = self.inner.lock();
+            if inner.ended {
+                return;
+            }
+            inner.control.push_back(message);
+        }
         self.work.notify_one();
+    }
+
+    /// Nobody takes anything from here on: what is left is dropped.
+    pub(super) fn end(&self) {
+        let left = {
+            let mut inner = self.inner.lock();
+            inner.closed = true;
+            inner.ended = true;
+            inner.items = 0;
+            inner.bytes = 0;
+            inner.turns.clear();
+            (std::mem::take(&mut inner.lanes), std::mem::take(&mut inner.control))
+        };
+        // Outside the lock: dropping a submission answers it.
+        drop(left);
+        self.room.notify_all();
     }
 
     /// Takes all control messages and at most `items_max` submissions, one lane after another. Waits for something to
@@ -285,6 +311,18 @@ mod tests {
         assert!(first.items == [1] && !first.drained);
         let second = queue.take(1, None);
         assert!(second.items == [2] && second.drained);
+    }
+
+    #[test]
+    fn what_is_left_when_the_queue_ends_is_dropped_and_so_is_what_comes_later() {
+        let queue: Queue<std::sync::Arc<()>, std::sync::Arc<()>> = Queue::new(&Limits::default());
+        let witness = std::sync::Arc::new(());
+        queue.push(&Lane::Writes, witness.clone(), 1, || None).unwrap();
+        queue.push_control(witness.clone());
+        queue.end();
+        queue.push_control(witness.clone());
+        assert_eq!(std::sync::Arc::strong_count(&witness), 1);
+        assert!(queue.push(&Lane::Writes, witness, 1, || None).is_err());
     }
 
     #[test]

@@ -109,7 +109,10 @@ impl Run {
                 let mut writer = writer.lock();
                 let Some(mut running) = writer.take() else { return Err(Error::Closed) };
                 while running.step() {}
-                running.close(Writer::drain_folder)
+                let closed = running.close(Writer::drain_folder);
+                drop(running);
+                self.shared.queue.end();
+                closed
             }
             Mode::Threads { writer, .. } => {
                 let Some(handle) = writer.lock().take() else { return Err(Error::Closed) };
@@ -165,6 +168,7 @@ fn spawn_writer(
         let closed = catch_unwind(AssertUnwindSafe(|| writer.close(Writer::drain_folder)))
             .unwrap_or_else(|_| Err(Error::Poisoned("the writer panicked while closing".to_owned())));
         drop(writer);
+        shared.queue.end();
         let folded = folding.join();
         let stopped = shared.poison.get().map(|stopped| Error::Poisoned(stopped.cause.clone()));
         closed

@@ -10,11 +10,12 @@ use std::time::Duration;
 use crate::base::error::Error;
 use crate::base::name::Slot;
 use crate::base::position::TimestampMs;
+use crate::base::receipt::Receipt;
 use crate::log::record::Body;
 use crate::log::{AppendError, Appender, OutgoingFrame};
 use crate::state::{MemoryMap, Meta, View};
 
-use super::admit::Verdict;
+use super::admit::{Prepared, Verdict};
 use super::batch::{Batch, Member};
 use super::folder::{Fold, Folded, Folder, StateCheck, Task};
 use super::job::Job;
@@ -313,7 +314,7 @@ impl Writer {
     /// The folder has something to say.
     fn take_folded(&mut self, folded: Folded) {
         match folded {
-            Folded::Done { snapshot, checkpoint, .. } => {
+            Folded::Done { snapshot, checkpoint } => {
                 self.shared.counters.folds.add(1);
                 self.shared.counters.checkpoints.add(u64::from(checkpoint));
                 let before = self.shared.publisher.load();
@@ -353,18 +354,18 @@ impl Writer {
         Ok(())
     }
 
-    /// Nothing was written: members that needed a frame are told so, the others have their answers.
+    /// Nothing was written: who has a receipt from before gets it, all others are told that nothing was executed.
     fn refuse(&mut self, batch: Batch<'_>, error: &Error) {
         let reason = error.to_string();
         tracing::warn!(%reason, "a batch was refused before anything was written");
-        let slots = batch.slots;
+        // No answer of the batch stands, since any closure may have read what another one wrote.
         for member in batch.members {
+            let refused = Error::DiskFull(reason.clone());
             match member {
-                Member::Operation { prepared, responder, .. } if slots.contains(&prepared.slot) => {
-                    responder.answer(Err(Error::DiskFull(reason.clone())));
+                Member::Operation { prepared, responder, .. } => {
+                    responder.answer(answer_from_published(&self.shared, &prepared, refused));
                 }
-                Member::Write { responder, wrote: true, .. } => responder.answer(Err(Error::DiskFull(reason.clone()))),
-                other @ (Member::Operation { .. } | Member::Write { .. }) => other.deliver(),
+                Member::Write { responder, .. } => responder.answer(Err(refused)),
             }
         }
     }
@@ -383,7 +384,10 @@ impl Writer {
                 Member::Write { responder, wrote: true, .. } => {
                     responder.answer(Err(Error::Unknown(stopped.cause.clone())));
                 }
-                other @ Member::Write { .. } => other.deliver(),
+                // Its closure may have read what is lost now.
+                Member::Write { responder, wrote: false, .. } => {
+                    responder.answer(Err(Error::Poisoned(stopped.cause.clone())));
+                }
             }
         }
     }
@@ -460,18 +464,19 @@ fn deliver(members: Vec<Member>) {
 }
 
 /// What a stopped store answers: unknown for the slots that were with the disk, what is published for all others.
-fn answer_when_stopped(
-    shared: &Shared,
-    stopped: &Stopped,
-    prepared: &super::admit::Prepared,
-) -> Result<crate::base::receipt::Receipt, Error> {
+fn answer_when_stopped(shared: &Shared, stopped: &Stopped, prepared: &Prepared) -> Result<Receipt, Error> {
     if stopped.unknown.contains(&prepared.slot) {
         return Err(Error::Unknown(stopped.cause.clone()));
     }
+    answer_from_published(shared, prepared, Error::Poisoned(stopped.cause.clone()))
+}
+
+/// What the published state answers, or an error if it would have to execute.
+fn answer_from_published(shared: &Shared, prepared: &Prepared, otherwise: Error) -> Result<Receipt, Error> {
     let published = shared.publisher.load();
     match shared.doorkeeper.admit(&published.view, prepared, shared.time.now()) {
         Verdict::Answer(answer) => answer,
-        Verdict::Execute => Err(Error::Poisoned(stopped.cause.clone())),
+        Verdict::Execute => Err(otherwise),
     }
 }
 
