@@ -163,24 +163,24 @@ fn an_epoch_whose_name_was_never_synced_is_not_built_upon() {
     let mut log = open(&disk, NEW).appender;
     append(&mut log, &["one"]).expect("in the cache only");
     let killed = disk.after_kill();
-    open(&killed, NEW);
+    open(&killed, at(1, 0));
     let calls = killed.calls();
     let killed = disk.after_kill();
     killed.break_after(calls - 1);
-    assert!(try_open(&killed, NEW).is_err(), "stopped before its name was synced");
+    assert!(try_open(&killed, at(1, 0)).is_err(), "stopped before its name was synced");
     for calls in 0..calls {
         let disk = killed.after_kill();
         // The removal of the unfinished segment failed as well, so its name is still there.
         assert!(disk.names().contains(&file(2, 0)));
         disk.break_after(calls);
-        assert!(try_open(&disk, NEW).is_err());
+        assert!(try_open(&disk, at(1, 0)).is_err());
         for pattern in 0..8_u32 {
             let mut asked = 0;
             let lost = disk.after_torn_power_loss(|| {
                 asked += 1;
                 asked <= 3 && pattern & (1 << (asked - 1)) != 0
             });
-            open(&lost, NEW);
+            open(&lost, at(1, 0));
         }
     }
 }
