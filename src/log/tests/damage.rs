@@ -111,6 +111,16 @@ fn a_damaged_mark_in_front_of_an_unproven_operation_does_not_lose_it() {
 }
 
 #[test]
+fn the_oldest_segment_with_a_damaged_first_frame_is_damaged_and_not_missing() {
+    let disk = closed();
+    let mut log = open(&disk, NEW).appender;
+    commit(&mut log, &["six"]);
+    disk.delete(&file(1, 0));
+    disk.edit(&file(1, 1), |bytes| bytes[512] ^= 1);
+    assert_damaged(try_open(&disk, at(1, 3)), &file(1, 1), 512, 4);
+}
+
+#[test]
 fn the_same_frames_in_another_segment_are_not_frames() {
     let disk = closed();
     let source = disk.bytes(&file(1, 0));
