@@ -1,6 +1,8 @@
 //! Every place where a machine can stop, and then a second one inside recovery.
 
 use super::*;
+use crate::log::retain::removable;
+use crate::log::retain::remove_oldest;
 
 /// What a client may rely on.
 #[derive(Clone, Debug, Default)]

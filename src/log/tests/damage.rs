@@ -1,5 +1,6 @@
 use super::*;
 use crate::log::frame::FrameKind;
+use crate::log::name::SegmentName;
 use crate::log::scan::{Scanned, SegmentReader};
 
 /// A closed log of five operations in two segments, and a state that contains nothing.

@@ -1,4 +1,6 @@
 use super::*;
+use crate::log::retain::removable;
+use crate::log::retain::remove_oldest;
 
 #[test]
 fn an_epoch_is_never_used_twice_even_if_only_a_temporary_name_carries_it() {
