@@ -142,10 +142,12 @@ fn text(reply: &Reply) -> String {
 
 /// An error as a status: the store says by itself which of them are worth another attempt.
 fn refusal(id: u64, error: &Error) -> Answer {
-    let status = match error {
-        Error::Conflict { .. } => 422,
-        other if other.is_retryable() => 503,
-        _ => 500,
+    let status = if matches!(error, Error::Conflict { .. }) {
+        422
+    } else if error.is_retryable() {
+        503
+    } else {
+        500
     };
     Answer { id, status, replayed: false, body: error.to_string() }
 }

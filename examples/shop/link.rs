@@ -73,13 +73,6 @@ pub(crate) enum Event {
     Finished,
 }
 
-/// How far the run is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Progress {
-    pub(crate) settled: u64,
-    pub(crate) kills_to_come: usize,
-}
-
 impl Link {
     pub(crate) fn new(plan: Arc<Plan>, clients: usize) -> Arc<Self> {
         let kills_to_come = plan.kills.iter().copied().collect();
@@ -169,8 +162,8 @@ impl Link {
 
     // What the supervisor does.
 
-    /// Waits a little for something to happen.
-    pub(crate) fn next_event(&self, patience: Duration) -> (Event, Progress) {
+    /// Waits a little for something to happen, and says how many orders are settled.
+    pub(crate) fn next_event(&self, patience: Duration) -> (Event, u64) {
         let idle = |state: &mut State| state.killed.is_none() && state.failure.is_none() && state.clients > 0;
         let waited = self.changed.wait_timeout_while(self.lock(), patience, idle);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -183,7 +176,7 @@ impl Link {
         } else {
             Event::Nothing
         };
-        (event, Progress { settled: state.settled, kills_to_come: state.kills_to_come.len() })
+        (event, state.settled)
     }
 
     pub(crate) fn fail(&self, message: String) {

@@ -21,7 +21,7 @@ const ITEMS: u64 = 20;
 /// How much of what is asked for is in stock, in percent: the last customers go away empty.
 const STOCKED_PERCENT: u64 = 97;
 /// A kill follows the answer that set it off by at most this, so that it meets operations at every stage.
-const PAUSE_MICROS_MAX: u64 = 1000;
+const PAUSE_MICROS_MAX: u64 = 300;
 
 /// One thing that a client wants, whatever number of attempts it takes.
 #[derive(Clone, Debug)]

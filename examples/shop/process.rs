@@ -43,12 +43,9 @@ impl Launcher {
         let input = child.stdin.take().ok_or("the service has no standard input")?;
         let mut output = BufReader::new(child.stdout.take().ok_or("the service has no standard output")?);
         let process = Process(child);
-        match read_message(&mut output)? {
-            FromService::Ready { open_ms } => {
-                Ok(Service { process, input, output, ready_after: started.elapsed(), open_ms })
-            }
-            other => Err(unexpected(other)),
-        }
+        let message = read_message(&mut output)?;
+        let FromService::Ready { open_ms } = message else { return Err(unexpected(message)) };
+        Ok(Service { process, input, output, ready_after: started.elapsed(), open_ms })
     }
 }
 
@@ -56,22 +53,19 @@ impl Service {
     /// Which of these intents have an order. Nobody else talks to the service at that time.
     pub(crate) fn find_orders(&mut self, intents: Vec<u64>) -> Result<Vec<u64>, Box<dyn Error>> {
         write_message(&mut self.input, &ToService::FindOrders { intents })?;
-        match read_message(&mut self.output)? {
-            FromService::FoundOrders { mut intents } => {
-                intents.sort_unstable();
-                intents.dedup();
-                Ok(intents)
-            }
-            other => Err(unexpected(other)),
-        }
+        let message = read_message(&mut self.output)?;
+        let FromService::FoundOrders { mut intents } = message else { return Err(unexpected(message)) };
+        intents.sort_unstable();
+        intents.dedup();
+        Ok(intents)
     }
 }
 
 fn unexpected(message: FromService) -> Box<dyn Error> {
-    match message {
-        FromService::Failed { message } => format!("the service failed: {message}").into(),
-        other => format!("the service said something unexpected: {other:?}").into(),
+    if let FromService::Failed { message } = message {
+        return format!("the service failed: {message}").into();
     }
+    format!("the service said something unexpected: {message:?}").into()
 }
 
 pub(crate) fn write_message(input: &mut ChildStdin, message: &ToService) -> std::io::Result<()> {

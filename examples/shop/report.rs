@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use crate::args::RunArgs;
+use crate::audit::Audit;
 use crate::plan::{CLIENTS, DROPPED_PERCENT};
 use crate::run::{KillReport, RunReport};
 
@@ -103,16 +104,8 @@ fn write_text(out: &mut String, report: &Report) -> std::fmt::Result {
 type Figure = fn(&RunReport) -> u64;
 
 fn write_runs(out: &mut String, runs: &[RunReport]) -> std::fmt::Result {
-    let mut row = |title: &str, cells: &[String]| {
-        write!(out, "{title:<28}")?;
-        for cell in cells {
-            write!(out, "{cell:>16}")?;
-        }
-        writeln!(out)
-    };
-    row("", &["counterfoil", "habit 1", "habit 2"].map(str::to_owned))?;
-    row("the receipt is kept", &["in the same", "in a second", "in the memory"].map(str::to_owned))?;
-    row("", &["write", "transaction", "of the process"].map(str::to_owned))?;
+    writeln!(out, "{:<28}{:>14}{:>18}{:>16}", "", "counterfoil", "receipt in a 2nd", "receipt in")?;
+    writeln!(out, "{:<28}{:>14}{:>18}{:>16}\n", "", "", "transaction", "memory")?;
     let figures: [(&str, Figure); 7] = [
         ("logical orders", |run| run.logical_orders),
         ("attempts", |run| run.attempts),
@@ -130,15 +123,23 @@ fn write_runs(out: &mut String, runs: &[RunReport]) -> std::fmt::Result {
         ("items with stock off", |run| run.audit.stock_off),
         ("never settled", |run| run.audit.unsettled),
     ];
-    row("", &[])?;
     for (title, figure) in figures {
-        row(title, &runs.iter().map(|run| grouped(figure(run))).collect::<Vec<_>>())?;
+        write_row(out, title, runs.iter().map(|run| grouped(figure(run))))?;
     }
-    row("", &[])?;
+    writeln!(out)?;
     for (title, figure) in faults {
-        row(title, &runs.iter().map(|run| grouped(figure(run))).collect::<Vec<_>>())?;
+        write_row(out, title, runs.iter().map(|run| grouped(figure(run))))?;
     }
-    row("seconds", &runs.iter().map(|run| format!("{:.1}", run.seconds)).collect::<Vec<_>>())
+    writeln!(out)?;
+    write_row(out, "seconds", runs.iter().map(|run| format!("{:.1}", run.seconds)))
+}
+
+fn write_row(out: &mut String, title: &str, cells: impl Iterator<Item = String>) -> std::fmt::Result {
+    write!(out, "{title:<28}")?;
+    for (cell, width) in cells.zip([14, 18, 16]) {
+        write!(out, "{cell:>width$}")?;
+    }
+    writeln!(out)
 }
 
 fn write_kills(out: &mut String, run: &RunReport) -> std::fmt::Result {
@@ -163,19 +164,15 @@ fn write_meaning(out: &mut String, report: &Report) -> std::fmt::Result {
         Verdict::Ok => {
             writeln!(
                 out,
-                "{unanswered} orders were made by a process that died before its client heard of them. Asked again"
+                "{unanswered} orders were made by a process that died before their clients heard of it. Asked again"
             )?;
-            writeln!(out, "with the same key, the store answered from the receipt that the order was written with:")?;
-            writeln!(
-                out,
-                "duplicates 0, lost 0. A receipt in a second transaction duplicated {} orders and lost {};",
-                separate.audit.duplicates, separate.audit.lost
-            )?;
-            writeln!(
-                out,
-                "a receipt in memory duplicated {} and lost {}.",
-                in_memory.audit.duplicates, in_memory.audit.lost
-            )
+            writeln!(out, "with the same key, the store answered from the receipt written with the order.\n")?;
+            writeln!(out, "counterfoil                   duplicates 0, lost 0")?;
+            for (title, run) in [("receipt in a 2nd transaction", separate), ("receipt in memory", in_memory)] {
+                let Audit { duplicates, lost, .. } = &run.audit;
+                writeln!(out, "{title:<28}  duplicates {duplicates}, lost {lost}")?;
+            }
+            Ok(())
         }
         Verdict::Failed => {
             let audit = &counterfoil.audit;

@@ -85,13 +85,13 @@ pub(crate) fn run(
 fn supervise(link: &Arc<Link>, launcher: &Launcher, meter: &mut Meter) -> Result<Vec<KillReport>, Box<dyn Error>> {
     let mut kills = Vec::new();
     loop {
-        let (event, progress) = link.next_event(Duration::from_millis(100));
-        meter.show(progress.settled, kills.len());
+        let (event, settled) = link.next_event(Duration::from_millis(100));
+        meter.show(settled, kills.len());
         match event {
             Event::Nothing => {}
             Event::Killed(killed) => {
                 kills.push(restart(link, launcher, killed)?);
-                meter.show(progress.settled, kills.len());
+                meter.show(settled, kills.len());
             }
             Event::Failed(message) => return Err(message.into()),
             Event::Finished => return Ok(kills),
