@@ -62,6 +62,13 @@ fn run_all(args: &RunArgs) -> Result<ExitCode, Box<dyn Error>> {
     let place = Place::make(args.dir.as_deref())?;
     let plan = Arc::new(Plan::new(args.seed, args.orders, args.kills));
     let mut meter = Meter::new(args.orders, plan.kills.len());
+    eprintln!(
+        "Three runs of {} orders, one for each way to keep receipts; the service is killed {} times in each.\n\
+         Stores are in {}.",
+        args.orders,
+        args.kills,
+        place.path().display()
+    );
     let mut runs = Vec::new();
     for habit in Habit::ALL {
         meter.begin(habit);
@@ -79,7 +86,7 @@ fn run_all(args: &RunArgs) -> Result<ExitCode, Box<dyn Error>> {
         eprintln!("NOT EXERCISED: {}", report.reasons.join("; "));
     }
     if let Some(kept) = place.leave(report.verdict == Verdict::Failed) {
-        eprintln!("The stores are in {}", kept.display());
+        eprintln!("The stores are kept in {}", kept.display());
     }
     Ok(ExitCode::from(report.verdict.exit_code()))
 }
