@@ -41,7 +41,7 @@ fn what_cannot_be_run_is_refused_with_a_hint_and_status_2() {
         (&["--orders"], "--orders needs a value"),
         (&["--orders", "many"], "it must be a whole number"),
         (&["--kills=0"], "it must be from 1 to 100"),
-        (&["--orders", "30", "--kills", "5"], "--kills 5 needs at least --orders 100"),
+        (&["--orders", "60", "--kills", "5"], "--kills 5 needs at least --orders 250"),
         (&["--json=yes"], "--json takes no value"),
         (&["--dir", full.path().to_str().unwrap()], "it is not empty"),
     ] {
