@@ -27,7 +27,7 @@ Options:
 
 Exit status:
   0  the counterfoil run has 0 duplicates and 0 lost
-  1  it has not: please report it, with the seed and the store
+  1  it has not, or its tables do not add up: please report it, with the seed and the store
   2  wrong usage, or the run could not be carried out
   3  NOT EXERCISED: 0 and 0, but the run was too harmless to prove anything
 
