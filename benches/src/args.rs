@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', default_value = "floor,counterfoil,redb,redb-batched,sqlite,sqlite-batched")]
     pub(crate) peers: Vec<PeerKind>,
 
-    /// MiB of log between two checkpoints of this store [default: the store's own, 32; quick 8]
+    /// MiB of log between two checkpoints of this store [default: the store's own, 32; quick 4]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) checkpoint_mib: Option<u32>,
 

@@ -35,7 +35,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn new(args: &Args, frame_bytes: usize) -> Self {
-        let (rounds, seconds, checkpoint_mib) = if args.quick { (3, 0.3, 8) } else { (5, 1.0, 32) };
+        let (rounds, seconds, checkpoint_mib) = if args.quick { (3, 0.3, 4) } else { (5, 1.0, 32) };
         let is_default = args.rounds.is_none() && args.seconds_per_cell.is_none();
         Self {
             peers: sorted(&args.peers),

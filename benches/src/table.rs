@@ -27,7 +27,9 @@ fn write_all(out: &mut String, summary: &Summary) -> std::fmt::Result {
     for cells in summary.cells.chunk_by(|a, b| (a.clients, a.keys) == (b.clients, b.keys)) {
         write_cells(out, cells)?;
     }
-    write_checkpoints(out, summary)?;
+    if summary.cells.iter().any(|cell| cell.peer == PeerKind::Counterfoil) {
+        write_checkpoints(out, summary)?;
+    }
     write_expectations(out, &summary.expectations)?;
     write_ratios(out, &summary.cells)
 }
