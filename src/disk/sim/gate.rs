@@ -91,7 +91,11 @@ pub(super) fn pass(shared: &Shared, state: &mut MutexGuard<'_, State>, inode: u6
         let id = gate.id;
         gate.blocked += 1;
         shared.changed.notify_all();
-        shared.changed.wait(state);
+        // Counted and announced once: two threads at one gate that announce themselves again at every bell would ring
+        // each other awake for ever.
+        while state.power == Power::On && state.gates.find(id).is_some() {
+            shared.changed.wait(state);
+        }
         if let Some(gate) = state.gates.find(id) {
             gate.blocked -= 1;
         }
