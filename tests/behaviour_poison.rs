@@ -8,7 +8,7 @@ use counterfoil::testing::{CallKind, Fault, FaultError, SimDisk, TestBed};
 use counterfoil::{Decision, Error, Execution, Failure, Limits, LogStart, Reply, Tx};
 
 fn log_fault(on: CallKind, error: FaultError) -> Fault {
-    Fault { on, nth: 1, name_contains: Some("log/".to_owned()), error, permanent: false }
+    Fault { on, nth: 1, name_contains: Some(ACTIVE.to_owned()), error, permanent: false }
 }
 
 const FAULTS: [(CallKind, FaultError); 5] = [
@@ -81,7 +81,7 @@ fn after_a_failed_append_or_sync_every_answer_says_what_may_be_assumed() {
 fn plain_writes_with_a_frame_are_unknown_and_those_without_tell_nothing_of_what_failed() {
     let disk = SimDisk::new();
     let store = threaded(&disk);
-    let gate = disk.hold_syncs();
+    let gate = hold(&disk);
     let first = store.submit(op("first"), add("n")).unwrap();
     gate.wait_until_blocked();
     let spawn = |read_only: bool| {
@@ -122,7 +122,7 @@ fn what_waited_in_the_queue_of_a_store_that_stops_is_not_executed() {
     let disk = SimDisk::new();
     let store = threaded(&disk);
     store.execute(op("before"), add("n")).unwrap();
-    let gate = disk.hold_syncs();
+    let gate = hold(&disk);
     let writing = store.submit(op("writing"), add("n")).unwrap();
     gate.wait_until_blocked();
     let twin = store.submit(op("writing"), never).unwrap();

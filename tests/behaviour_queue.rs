@@ -71,7 +71,7 @@ fn the_queue_is_bounded_by_bytes() {
 fn a_full_queue_is_waited_for_within_the_deadline() {
     let disk = SimDisk::new();
     let store = tight().open_in(&disk).unwrap();
-    let gate = disk.hold_syncs();
+    let gate = hold(&disk);
     let first = store.submit(op("first"), note("first")).unwrap();
     gate.wait_until_blocked();
     let mut tickets: Vec<_> = (0..4).map(|n| store.submit(op(&n.to_string()), note("queued")).unwrap()).collect();
@@ -117,7 +117,7 @@ fn a_queued_submission_can_be_cancelled_and_never_runs() {
 fn what_was_started_is_not_cancelled() {
     let disk = SimDisk::new();
     let store = threaded(&disk);
-    let gate = disk.hold_syncs();
+    let gate = hold(&disk);
     let ticket = store.submit(op("k"), note("k")).unwrap();
     gate.wait_until_blocked();
     let ticket = ticket.cancel().expect_err("its closure has run");
@@ -157,7 +157,7 @@ fn a_deadline_that_passed_in_the_queue_is_not_started() {
 fn a_deadline_of_a_blocking_call_that_passes_in_the_queue_is_not_executed_and_one_that_passes_later_is_unknown() {
     let disk = SimDisk::new();
     let store = threaded(&disk);
-    let gate = disk.hold_syncs();
+    let gate = hold(&disk);
     let soon = Duration::from_millis(20);
     // Started at once, and its sync does not end in time.
     let running = store.execute(op("running").deadline(soon), note("running"));

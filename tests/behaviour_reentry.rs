@@ -206,7 +206,7 @@ fn the_last_handle_may_be_dropped_on_the_writer_thread_and_the_store_is_held_unt
     });
     let ticket = ticket.unwrap();
     drop(store);
-    let gate = disk.hold_syncs();
+    let gate = hold(&disk);
     send.send(()).unwrap();
     gate.wait_until_blocked();
     // The last handle is gone and the writer is at work: nobody else may have the store yet.

@@ -18,7 +18,7 @@ fn nothing_of_a_batch_shows_while_its_sync_is_under_way_and_all_of_it_afterwards
     let before = store.stats();
     let mut follower = store.log(LogStart::After(before.position)).unwrap();
 
-    let gate = disk.hold_syncs();
+    let gate = hold(&disk);
     let executed = store.submit(op("k"), add("k")).unwrap();
     let slot = op("k").slot().clone();
     gate.wait_until_blocked();
@@ -86,7 +86,7 @@ fn refusals_of_a_batch_that_wrote_wait_for_its_sync() {
         Err(Failure::message(format!("there are {:?}", tx.table(&TOTALS)?.get("n")?)))
     });
     let refused = refused.unwrap();
-    let gate = disk.hold_syncs();
+    let gate = hold(&disk);
     go.send(()).unwrap();
     holding.join().unwrap().unwrap();
     gate.wait_until_blocked();
@@ -103,7 +103,7 @@ fn what_was_answered_survives_a_loss_of_power_and_what_was_not_may_be_asked_agai
     let disk = SimDisk::new();
     let store = threaded(&disk);
     let answered = store.execute(op("answered"), add("n")).unwrap();
-    let gate = disk.hold_syncs();
+    let gate = hold(&disk);
     let ticket = store.submit(op("waiting"), add("n")).unwrap();
     gate.wait_until_blocked();
     for survival in [Survival::Nothing, Survival::Everything] {

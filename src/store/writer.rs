@@ -213,7 +213,7 @@ impl Writer {
     /// Makes a batch durable, shows it, and answers its members; or stops the store.
     fn commit(&mut self, mut batch: Batch<'_>) {
         if batch.frames.is_empty() {
-            deliver(std::mem::take(&mut batch.members));
+            drop(Answers::of(&self.shared, &mut batch));
             return;
         }
         if let Err(error) = self.make_room(batch.frame_bytes) {
@@ -247,7 +247,7 @@ impl Writer {
     /// The batch is durable: show it, then say so.
     fn finish(&mut self, mut batch: Batch<'_>) {
         // Answers are owed from here on, whatever happens to the rest.
-        let answers = Answers(std::mem::take(&mut batch.members).into());
+        let answers = Answers::of(&self.shared, &mut batch);
         self.shared.counters.batches.add(1);
         self.log_bytes_since_fold += batch.frame_bytes;
         self.unproven = true;
@@ -445,18 +445,23 @@ impl Writer {
 }
 
 /// Answers that are owed: delivered in order, also while unwinding.
-struct Answers(VecDeque<Member>);
+struct Answers {
+    shared: Arc<Shared>,
+    members: VecDeque<Member>,
+}
 
-impl Drop for Answers {
-    fn drop(&mut self) {
-        while let Some(member) = self.0.pop_front() {
-            member.deliver();
-        }
+impl Answers {
+    fn of(shared: &Arc<Shared>, batch: &mut Batch<'_>) -> Self {
+        Self { shared: Arc::clone(shared), members: std::mem::take(&mut batch.members).into() }
     }
 }
 
-fn deliver(members: Vec<Member>) {
-    drop(Answers(members.into()));
+impl Drop for Answers {
+    fn drop(&mut self) {
+        while let Some(member) = self.members.pop_front() {
+            member.deliver(&self.shared.counters);
+        }
+    }
 }
 
 /// What a stopped store answers: unknown for the slots that were with the disk, what is published for all others.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-use counterfoil::testing::{SimDisk, TestBed};
+use counterfoil::testing::{SimDisk, SyncGate, TestBed};
 use counterfoil::{Error, Failure, Operation, OperationType, Reply, Store, StoreBuilder, Table, Ticket, Tx};
 
 pub(crate) const ADD: OperationType = OperationType::new("add");
@@ -31,6 +31,14 @@ pub(crate) fn bed_of(build: impl Fn() -> StoreBuilder + 'static) -> TestBed {
 /// A store with its threads, on a disk whose syncs can be held.
 pub(crate) fn threaded(disk: &SimDisk) -> Store {
     builder().open_in(disk).expect("the store opens")
+}
+
+/// Part of the name of the segment that an opening writes to first, and of none that is being prepared.
+pub(crate) const ACTIVE: &str = "-00000000.seg";
+
+/// Holds the syncs of batches, and not those of segments that are prepared meanwhile.
+pub(crate) fn hold(disk: &SimDisk) -> SyncGate {
+    disk.hold_syncs_of(ACTIVE)
 }
 
 /// The operation of a key: always the same content.
