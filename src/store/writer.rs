@@ -353,18 +353,24 @@ impl Writer {
         Ok(())
     }
 
-    /// Nothing was written: members that needed a frame are told so, the others have their answers.
+    /// Nothing was written. The members' own answers are dropped, refusals as well: a closure may have read rows of a
+    /// neighbour that is not kept. They are answered from the published view, or told that there was no room.
     fn refuse(&mut self, batch: Batch<'_>, error: &Error) {
         let reason = error.to_string();
         tracing::warn!(%reason, "a batch was refused before anything was written");
-        let slots = batch.slots;
         for member in batch.members {
             match member {
-                Member::Operation { prepared, responder, .. } if slots.contains(&prepared.slot) => {
-                    responder.answer(Err(Error::DiskFull(reason.clone())));
+                Member::Operation { prepared, responder, .. } => {
+                    let published = self.shared.publisher.load();
+                    let now = self.shared.time.now();
+                    let answer = match self.shared.doorkeeper.admit(&published.view, &prepared, now) {
+                        Verdict::Answer(answer) => answer,
+                        Verdict::Execute => Err(Error::DiskFull(reason.clone())),
+                    };
+                    self.shared.counters.count(&answer);
+                    responder.answer(answer);
                 }
-                Member::Write { responder, wrote: true, .. } => responder.answer(Err(Error::DiskFull(reason.clone()))),
-                other @ (Member::Operation { .. } | Member::Write { .. }) => other.deliver(),
+                Member::Write { responder, .. } => responder.answer(Err(Error::DiskFull(reason.clone()))),
             }
         }
     }
@@ -378,12 +384,17 @@ impl Writer {
         for member in batch.members {
             match member {
                 Member::Operation { prepared, responder, .. } => {
-                    responder.answer(answer_when_stopped(&shared, stopped, &prepared));
+                    let answer = answer_when_stopped(&shared, stopped, &prepared);
+                    shared.counters.count(&answer);
+                    responder.answer(answer);
                 }
                 Member::Write { responder, wrote: true, .. } => {
                     responder.answer(Err(Error::Unknown(stopped.cause.clone())));
                 }
-                other @ Member::Write { .. } => other.deliver(),
+                // Whatever it answers, it may have read rows that did not become durable.
+                Member::Write { responder, wrote: false, .. } => {
+                    responder.answer(Err(Error::Poisoned(stopped.cause.clone())));
+                }
             }
         }
     }
