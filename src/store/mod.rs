@@ -221,19 +221,18 @@ impl Store {
     /// The answer, if the published state has it: a committed operation is answered without the queue.
     fn answer_early(&self, prepared: &Prepared) -> Option<Result<Receipt, Error>> {
         let shared = self.shared();
-        if let Some(stopped) = shared.poison.get()
-            && stopped.unknown.contains(&prepared.slot)
-        {
-            return Some(Err(Error::Unknown(stopped.cause.clone())));
-        }
-        let published = shared.publisher.load();
-        match shared.doorkeeper.admit(&published.view, prepared, shared.time.now()) {
-            Verdict::Answer(answer) => {
-                shared.counters.count(&answer);
-                Some(answer)
+        let answer = match shared.poison.get() {
+            Some(stopped) => writer::answer_when_stopped(shared, stopped, prepared),
+            None => {
+                let published = shared.publisher.load();
+                match shared.doorkeeper.admit(&published.view, prepared, shared.time.now()) {
+                    Verdict::Answer(answer) => answer,
+                    Verdict::Execute => return None,
+                }
             }
-            Verdict::Execute => shared.poison.get().map(|stopped| Err(Error::Poisoned(stopped.cause.clone()))),
-        }
+        };
+        shared.counters.count(&answer);
+        Some(answer)
     }
 
     fn enqueue(&self, job: Job, bytes: usize, wait_until: Option<Duration>) -> Result<(), Error> {
@@ -332,13 +331,16 @@ impl Store {
     /// [`Error::Unknown`] for an operation that was with the disk when the store stopped.
     pub fn receipt(&self, slot: &Slot) -> Result<Option<Receipt>, Error> {
         let shared = self.shared();
-        if let Some(stopped) = shared.poison.get()
-            && stopped.unknown.contains(slot)
-        {
-            return Err(Error::Unknown(stopped.cause.clone()));
-        }
         let published = shared.publisher.load();
-        shared.doorkeeper.look_up(&published.view, shared.hash_keys.scope(slot), slot, shared.time.now())
+        let found =
+            shared.doorkeeper.look_up(&published.view, shared.hash_keys.scope(slot), slot, shared.time.now());
+        match shared.poison.get() {
+            // The guard comes first: whoever is denied does not learn that there was anything.
+            Some(stopped) if stopped.unknown.contains(slot) && !matches!(found, Err(Error::Denied)) => {
+                Err(Error::Unknown(stopped.cause.clone()))
+            }
+            Some(_) | None => found,
+        }
     }
 
     /// Reads committed entries in order and follows new ones as they become durable.

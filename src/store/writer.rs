@@ -476,16 +476,18 @@ impl Drop for Answers {
 }
 
 /// What a stopped store answers: unknown for the slots that were with the disk, what is published for all others.
-fn answer_when_stopped(
+pub(super) fn answer_when_stopped(
     shared: &Shared,
     stopped: &Stopped,
     prepared: &super::admit::Prepared,
 ) -> Result<crate::base::receipt::Receipt, Error> {
-    if stopped.unknown.contains(&prepared.slot) {
-        return Err(Error::Unknown(stopped.cause.clone()));
-    }
     let published = shared.publisher.load();
     match shared.doorkeeper.admit(&published.view, prepared, shared.time.now()) {
+        // The guard comes first: whoever is denied does not learn that there was anything.
+        Verdict::Answer(Err(Error::Denied)) => Err(Error::Denied),
+        Verdict::Answer(_) | Verdict::Execute if stopped.unknown.contains(&prepared.slot) => {
+            Err(Error::Unknown(stopped.cause.clone()))
+        }
         Verdict::Answer(answer) => answer,
         Verdict::Execute => Err(Error::Poisoned(stopped.cause.clone())),
     }
@@ -497,6 +499,7 @@ pub(super) fn answer_stopped(shared: &Shared, stopped: &Stopped, job: Job) {
         Job::Operation(job) => {
             if job.responder.start() {
                 let answer = answer_when_stopped(shared, stopped, &job.prepared);
+                shared.counters.count(&answer);
                 job.responder.answer(answer);
             }
         }
