@@ -88,6 +88,7 @@ impl Run {
             return Err(Error::Reentrant);
         }
         let Mode::Manual(writer) = &self.mode else { return Ok(false) };
+        let _inside = reentry::enter(self.shared.number);
         let mut writer = writer.lock();
         let Some(running) = writer.as_mut() else { return Err(Error::Closed) };
         let worked = catch_unwind(AssertUnwindSafe(|| running.step()));
@@ -106,6 +107,7 @@ impl Run {
         self.shared.queue.close();
         let outcome = match &self.mode {
             Mode::Manual(writer) => {
+                let _inside = reentry::enter(self.shared.number);
                 let mut writer = writer.lock();
                 let Some(mut running) = writer.take() else { return Err(Error::Closed) };
                 while running.step() {}
