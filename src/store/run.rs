@@ -35,9 +35,12 @@ pub(super) struct Engines {
 pub(super) struct Run {
     shared: Arc<Shared>,
     mode: Mode,
-    /// Released when the last handle is gone and the threads have ended.
-    lock: Mutex<Option<Box<dyn DiskLock>>>,
+    lock: HeldLock,
 }
+
+/// The lock on the directory: released when the store is closed and its threads have ended. The writer's thread has a
+/// share in it, since the last handle may go while that thread is still at work.
+type HeldLock = Arc<Mutex<Option<Box<dyn DiskLock>>>>;
 
 #[derive(Debug)]
 enum Mode {
@@ -54,6 +57,7 @@ impl Run {
         declarations: Vec<Body>,
     ) -> Result<Self, StartError> {
         let Engines { log, folder, workshop, last_time, log_bytes } = engines;
+        let lock: HeldLock = Arc::new(Mutex::new(Some(lock)));
         let mode = if manual {
             let link = FolderLink::Manual { folder: Box::new(folder), tasks: std::collections::VecDeque::new() };
             let next = NextSegment::manual(workshop);
@@ -67,11 +71,11 @@ impl Run {
             let link = FolderLink::Thread(sender);
             let mut writer = Writer::new(Arc::clone(&shared), log, next, link, last_time, log_bytes);
             writer.commit_own(declarations).map_err(StartError::Declare)?;
-            let handle = spawn_writer(&shared, writer, folding).map_err(StartError::Thread)?;
+            let handle = spawn_writer(&shared, writer, folding, Arc::clone(&lock)).map_err(StartError::Thread)?;
             let writer_thread = handle.thread().id();
             Mode::Threads { writer: Mutex::new(Some(handle)), writer_thread }
         };
-        Ok(Self { shared, mode, lock: Mutex::new(Some(lock)) })
+        Ok(Self { shared, mode, lock })
     }
 
     pub(super) const fn shared(&self) -> &Arc<Shared> {
@@ -156,6 +160,7 @@ fn spawn_writer(
     shared: &Arc<Shared>,
     mut writer: Writer,
     folding: JoinHandle<()>,
+    lock: HeldLock,
 ) -> std::io::Result<JoinHandle<Result<(), Error>>> {
     let shared = Arc::clone(shared);
     std::thread::Builder::new().name("counterfoil-writer".to_owned()).spawn(move || {
@@ -168,6 +173,7 @@ fn spawn_writer(
             .unwrap_or_else(|_| Err(Error::Poisoned("the writer panicked while closing".to_owned())));
         drop(writer);
         let folded = folding.join();
+        drop(lock);
         let stopped = shared.poison.get().map(|stopped| Error::Poisoned(stopped.cause.clone()));
         closed
             .and(stopped.map_or(Ok(()), Err))
