@@ -45,6 +45,8 @@ struct Inner<T, C> {
     items: usize,
     bytes: usize,
     closed: bool,
+    /// Nobody takes anything any more.
+    ended: bool,
 }
 
 /// A queue of submissions (`T`) and, ahead of them and unbounded, of control messages (`C`).
@@ -76,6 +78,7 @@ impl<T, C> Queue<T, C> {
                 items: 0,
                 bytes: 0,
                 closed: false,
+                ended: false,
             }),
             bounds: Bounds {
                 items: limits.queue_operations_max,
@@ -115,9 +118,17 @@ impl<T, C> Queue<T, C> {
         }
     }
 
-    /// Adds a control message; it is served before any submission, also when the queue is full or closed.
+    /// Adds a control message; it is served before any submission, also when the queue is full or closed. Once nobody
+    /// serves it any more it is dropped, so that whoever waits for its answer learns of it.
     pub(super) fn push_control(&self, message: C) {
-        self.inner.lock().control.push_back(message);
+        let mut inner = self.inner.lock();
+        if inner.ended {
+            drop(inner);
+            drop(message);
+            return;
+        }
+        inner.control.push_back(message);
+        drop(inner);
         self.work.notify_one();
     }
 
@@ -154,6 +165,17 @@ impl<T, C> Queue<T, C> {
         self.inner.lock().closed = true;
         self.work.notify_all();
         self.room.notify_all();
+    }
+
+    /// Nobody takes anything any more: what is left is dropped, and whatever follows.
+    pub(super) fn end(&self) {
+        let left = {
+            let mut inner = self.inner.lock();
+            inner.closed = true;
+            inner.ended = true;
+            std::mem::take(&mut inner.control)
+        };
+        drop(left);
     }
 
     /// How many submissions wait.
