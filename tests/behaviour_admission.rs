@@ -61,7 +61,7 @@ fn a_replay_equals_the_first_answer_to_the_byte_and_is_marked() {
 fn a_conflict_shows_nothing_of_the_earlier_request() {
     let bed = bed();
     let secret = ADD.request("acme", "alice", "k").unwrap().json(&"card 4711").unwrap();
-    bed.store().execute(secret, |_: &Tx<'_>| Ok(Reply::ok().json("paid 815")?)).unwrap();
+    drop(bed.store().execute(secret, |_: &Tx<'_>| Ok(Reply::ok().json("paid 815")?)).unwrap());
     let error = bed.store().execute(op("k"), never).unwrap_err();
     assert!(matches!(error, Error::Conflict { stored_version: None }), "{error:?}");
     assert_eq!(error.execution(), Execution::NotExecuted);
@@ -137,7 +137,7 @@ fn gone_means_executed_and_an_expired_key_executes_anew_and_leaves_no_old_rows()
 #[test]
 fn duplicates_do_not_extend_the_window() {
     let bed = bed_of(kept);
-    bed.store().execute(typed_op(&KEEP, "acme", "k", 1), |_| Ok(full_reply())).unwrap();
+    drop(bed.store().execute(typed_op(&KEEP, "acme", "k", 1), |_| Ok(full_reply())).unwrap());
     for minute in 1..60 {
         bed.clock().advance(Duration::from_secs(60));
         assert!(bed.store().execute(typed_op(&KEEP, "acme", "k", 1), never).is_ok(), "minute {minute}");
@@ -174,7 +174,7 @@ fn a_failed_first_operation_of_a_tenant_leaves_no_scope_for_the_next_tenant_to_s
     bed.store()
         .execute(op_of("first", "k", 1), |_: &Tx<'_>| -> Result<Reply, _> { Err(counterfoil::Failure::message("no")) })
         .unwrap_err();
-    bed.store().execute(op_of("second", "k", 1), add("second")).unwrap();
+    drop(bed.store().execute(op_of("second", "k", 1), add("second")).unwrap());
     let slot = Slot::new("first", "alice", "add", "k").unwrap();
     assert_eq!(bed.store().receipt(&slot).unwrap(), None);
     assert!(!bed.store().execute(op_of("first", "k", 1), add("first")).unwrap().is_replayed());
@@ -245,7 +245,7 @@ fn an_operation_type_that_was_not_declared_is_refused_at_every_door() {
 fn equal_content_in_another_spelling_is_the_same_request() {
     let bed = bed();
     let text = |text: &str| ADD.request("acme", "alice", "k").unwrap().json_text(text);
-    bed.store().execute(text(r#"{"a":{"x":1,"y":[1,2]},"b":100}"#).unwrap(), add("k")).unwrap();
+    drop(bed.store().execute(text(r#"{"a":{"x":1,"y":[1,2]},"b":100}"#).unwrap(), add("k")).unwrap());
     assert!(bed.store().execute(text(r#" {"b":1e2,"a":{"y":[1.0,2],"x":1}} "#).unwrap(), never).unwrap().is_replayed());
     for other in [
         r#"{"a":{"x":1,"y":[2,1]},"b":100}"#,

@@ -72,7 +72,7 @@ fn after_a_failed_append_or_sync_every_answer_says_what_may_be_assumed() {
         let again = bed.store().execute(op("writing"), add("n")).unwrap();
         assert_eq!(total(bed.store(), "n"), 2, "{name}: once, whether or not it was {}", again.is_replayed());
         assert!(again.is_replayed() || fault != FaultError::SyncErrorsButDurable, "{name}: it was durable");
-        bed.store().execute(op("new"), add("n")).unwrap();
+        drop(bed.store().execute(op("new"), add("n")).unwrap());
         bed.store().assert_sound();
     }
 }
@@ -108,7 +108,7 @@ fn plain_writes_with_a_frame_are_unknown_and_those_without_tell_nothing_of_what_
     // The first batch gets through; the second fails.
     disk.fail(Fault { nth: 2, ..log_fault(CallKind::Sync, FaultError::Eio) });
     gate.release();
-    first.wait().unwrap();
+    drop(first.wait().unwrap());
     assert!(matches!(writing.join().unwrap(), Err(Error::Unknown(_))));
     let read = reading.join().unwrap();
     assert!(matches!(read, Err(Error::Poisoned(_))), "it read what never became durable: {read:?}");
@@ -121,7 +121,7 @@ fn plain_writes_with_a_frame_are_unknown_and_those_without_tell_nothing_of_what_
 fn what_waited_in_the_queue_of_a_store_that_stops_is_not_executed() {
     let disk = SimDisk::new();
     let store = threaded(&disk);
-    store.execute(op("before"), add("n")).unwrap();
+    drop(store.execute(op("before"), add("n")).unwrap());
     let gate = hold(&disk);
     let writing = store.submit(op("writing"), add("n")).unwrap();
     gate.wait_until_blocked();
@@ -137,7 +137,7 @@ fn what_waited_in_the_queue_of_a_store_that_stops_is_not_executed() {
     assert!(matches!(store.close(), Err(Error::Poisoned(_))));
     assert!(matches!(clone.close(), Err(Error::Closed)));
     let reopened = threaded(&disk.kill());
-    reopened.execute(op("waiting"), add("n")).unwrap();
+    drop(reopened.execute(op("waiting"), add("n")).unwrap());
     reopened.assert_sound();
 }
 
@@ -183,7 +183,7 @@ fn a_fold_that_fails_stops_the_store_and_loses_nothing() {
         bed.disk().clear_faults();
         reopen(&mut bed);
         assert_eq!(total(bed.store(), "n"), answered, "{on:?}: the log is whole");
-        bed.store().execute(op("new"), add("n")).unwrap();
+        drop(bed.store().execute(op("new"), add("n")).unwrap());
         bed.store().assert_sound();
     }
 }
@@ -192,7 +192,7 @@ fn a_fold_that_fails_stops_the_store_and_loses_nothing() {
 fn a_full_disk_is_not_executed_and_the_store_goes_on_when_there_is_room() {
     let bed = bed();
     let store = bed.store();
-    store.execute(op("small"), add("n")).unwrap();
+    drop(store.execute(op("small"), add("n")).unwrap());
     settle(store);
     bed.disk().set_capacity(Some(bed.disk().allocated()));
     let big = |tx: &Tx<'_>| {

@@ -86,7 +86,7 @@ fn a_full_queue_is_waited_for_within_the_deadline() {
     gate.release();
     tickets.push(first);
     for ticket in tickets {
-        ticket.wait().unwrap();
+        drop(ticket.wait().unwrap());
     }
     assert!(!waiter.join().unwrap().unwrap().is_replayed());
     assert!(runs(&store).contains(&"patient".to_owned()));
@@ -102,7 +102,7 @@ fn a_queued_submission_can_be_cancelled_and_never_runs() {
     let goes = store.submit(op("goes"), never).unwrap();
     goes.cancel().unwrap();
     settle(store);
-    answer(stays).unwrap();
+    drop(answer(stays).unwrap());
     assert_eq!(store.stats().cancelled, 1);
     assert_eq!(store.receipt(op("goes").slot()).unwrap(), None);
     assert!(!store.execute(op("goes"), note("goes")).unwrap().is_replayed());
@@ -217,7 +217,7 @@ fn many_tenants_and_threads_are_all_served() {
             std::thread::spawn(move || {
                 for key in 0..25 {
                     let operation = op_of(&format!("t{tenant}"), &key.to_string(), 1).deadline(60 * SECOND);
-                    store.execute(operation, add("n")).expect("served within its deadline");
+                    drop(store.execute(operation, add("n")).expect("served within its deadline"));
                 }
             })
         })
@@ -232,12 +232,12 @@ fn many_tenants_and_threads_are_all_served() {
 fn a_slow_closure_is_counted() {
     let bed: TestBed = bed();
     let clock = bed.clock().clone();
-    bed.store().execute(op("fast"), add("n")).unwrap();
+    drop(bed.store().execute(op("fast"), add("n")).unwrap());
     assert_eq!(bed.store().stats().slow_closures, 0);
     let slow = move |_: &Tx<'_>| {
         clock.advance(SECOND);
         Ok(Reply::ok())
     };
-    bed.store().execute(op("slow"), slow).unwrap();
+    drop(bed.store().execute(op("slow"), slow).unwrap());
     assert_eq!(bed.store().stats().slow_closures, 1);
 }

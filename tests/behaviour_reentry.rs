@@ -77,11 +77,11 @@ fn a_blocking_call_in_a_closure_is_an_error_and_not_a_deadlock() {
             let store = store.clone();
             move || done.send(store.execute(op("k"), closure)).expect("the test waits")
         });
-        finished.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("a deadlock in mode {mode}")).unwrap();
+        drop(finished.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("a deadlock in mode {mode}")).unwrap());
         outer.join().unwrap();
         assert_reentrant(calls.recv().unwrap(), "closure");
         // What was only submitted inside runs afterwards; the error of `wait` said nothing of that.
-        store.execute(op("after"), add("n")).unwrap();
+        drop(store.execute(op("after"), add("n")).unwrap());
         assert!(store.receipt(op("queued").slot()).unwrap().is_some(), "{mode}");
         assert_eq!(store.receipt(op("inner").slot()).unwrap(), None, "{mode}");
     }
@@ -111,7 +111,7 @@ fn a_blocking_call_in_a_guard_is_an_error_and_not_a_deadlock() {
         let guarded = if manual { guarded.manual() } else { guarded };
         let store = guarded.open_in(&SimDisk::new()).unwrap();
         handle.set(store.clone()).expect("once");
-        store.execute(op("k"), add("n")).unwrap();
+        drop(store.execute(op("k"), add("n")).unwrap());
         for (name, answer) in calls.recv().unwrap() {
             assert!(matches!(answer, Err(Error::Reentrant)), "{name} in a guard: {answer:?}");
         }
@@ -156,7 +156,7 @@ fn a_waker_may_call_and_panic_and_the_store_goes_on() {
         if pending {
             assert_reentrant(calls.recv_timeout(PATIENCE).unwrap(), "waker");
         }
-        store.execute(op("after"), add("n")).unwrap();
+        drop(store.execute(op("after"), add("n")).unwrap());
         store.assert_sound();
         store.close().unwrap();
     }
@@ -183,12 +183,14 @@ fn a_followers_waker_may_panic_as_well() {
 fn another_store_may_be_called_from_a_closure() {
     let (outer, inner) = (threaded(&SimDisk::new()), threaded(&SimDisk::new()));
     let both = inner.clone();
-    outer
-        .execute(op("k"), move |_| {
-            both.execute(op("k"), add("n")).expect("the other store");
-            Ok(Reply::ok())
-        })
-        .unwrap();
+    drop(
+        outer
+            .execute(op("k"), move |_| {
+                drop(both.execute(op("k"), add("n")).expect("the other store"));
+                Ok(Reply::ok())
+            })
+            .unwrap(),
+    );
     assert_eq!(total(&inner, "n"), 1);
 }
 

@@ -14,7 +14,7 @@ use counterfoil::{Decision, Error, Failure, LogStart, Reply, Tx};
 fn nothing_of_a_batch_shows_while_its_sync_is_under_way_and_all_of_it_afterwards() {
     let disk = SimDisk::new();
     let store = threaded(&disk);
-    store.execute(op("before"), add("before")).unwrap();
+    drop(store.execute(op("before"), add("before")).unwrap());
     let before = store.stats();
     let mut follower = store.log(LogStart::After(before.position)).unwrap();
 
@@ -92,7 +92,7 @@ fn refusals_of_a_batch_that_wrote_wait_for_its_sync() {
     gate.wait_until_blocked();
     assert!(!second.is_answered() && !refused.is_answered());
     gate.release();
-    second.wait().unwrap();
+    drop(second.wait().unwrap());
     let Err(Error::Failed(failure)) = refused.wait() else { panic!("a failure") };
     assert_eq!(failure.to_string(), "there are Some(1)");
     store.close().unwrap();
@@ -131,12 +131,12 @@ fn a_view_shows_one_state_however_long_it_is_kept() {
         builder().limits(limits)
     });
     let store = bed.store();
-    store.execute(op("k"), add("n")).unwrap();
+    drop(store.execute(op("k"), add("n")).unwrap());
     let old = store.view();
     bed.clock().advance(Duration::from_secs(60));
     let folds = store.stats().folds;
     for number in 0..50 {
-        store.execute(op(&format!("more-{number}")), add("n")).unwrap();
+        drop(store.execute(op(&format!("more-{number}")), add("n")).unwrap());
         settle(store);
     }
     assert!(store.stats().folds > folds + 3, "the state file changed beneath the view");

@@ -197,7 +197,7 @@ impl Store {
         let closure = Box::new(move |tx: &Tx<'_>| closure(tx).map(Into::into));
         let job = Job::Operation(OperationJob { prepared, closure, responder, deadline });
         self.enqueue(job, bytes, wait_until)?;
-        Ok(ticket)
+        Ok(if self.run.is_manual() { ticket.stepping(&self.run) } else { ticket })
     }
 
     /// Checks that the operation type is the declared one, and hashes scope and request.
@@ -332,8 +332,7 @@ impl Store {
     pub fn receipt(&self, slot: &Slot) -> Result<Option<Receipt>, Error> {
         let shared = self.shared();
         let published = shared.publisher.load();
-        let found =
-            shared.doorkeeper.look_up(&published.view, shared.hash_keys.scope(slot), slot, shared.time.now());
+        let found = shared.doorkeeper.look_up(&published.view, shared.hash_keys.scope(slot), slot, shared.time.now());
         match shared.poison.get() {
             // The guard comes first: whoever is denied does not learn that there was anything.
             Some(stopped) if stopped.unknown.contains(slot) && !matches!(found, Err(Error::Denied)) => {
