@@ -357,7 +357,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] if the checking itself could not be done; what it found is in the report.
+    /// [`Error::Corrupt`] if the checking itself could not be done; what it found is in the report. [`Error::Closed`] if
+    /// the store is closed: that is no problem of what is stored.
     pub fn verify(&self) -> Result<VerifyReport, Error> {
         let shared = self.shared();
         if reentry::inside(shared.number) {
@@ -367,7 +368,7 @@ impl Store {
         let (reply, answer) = std::sync::mpsc::channel();
         shared.queue.push_control(Control::CheckState(reply));
         while self.run.is_manual() && self.run.step()? {}
-        let checked = answer.recv().unwrap_or_else(|_| Err("the store was closed during the check".to_owned()));
+        let checked = answer.recv().map_err(|_| Error::Closed)?;
         verify::note_state_check(&mut report, checked);
         Ok(report)
     }
