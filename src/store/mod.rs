@@ -28,6 +28,8 @@ mod run;
 mod segments;
 mod shared;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod ticket;
 mod time;
 mod tx;

@@ -86,6 +86,13 @@ impl Run {
         matches!(self.mode, Mode::Manual(_))
     }
 
+    /// Commits records that no call writes, for tests of what a log may hold.
+    #[cfg(test)]
+    pub(super) fn commit_own(&self, bodies: Vec<Body>) -> Result<(), Error> {
+        let Mode::Manual(writer) = &self.mode else { unreachable!("tests that plant records run in manual mode") };
+        writer.lock().as_mut().ok_or(Error::Closed)?.commit_own(bodies)
+    }
+
     /// Does what is due on this thread, in `manual` mode.
     pub(super) fn step(&self) -> Result<bool, Error> {
         if reentry::inside(self.shared.number) {
