@@ -17,6 +17,7 @@
 //! }
 //! ```
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -51,9 +52,16 @@ use state::{Power, State};
 pub const SECTOR_BYTES: usize = 512;
 
 /// One generation of a simulated disk: from a start to the next crash or kill. Clones are the same generation.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct SimDisk {
     shared: Arc<Shared>,
+}
+
+impl fmt::Debug for SimDisk {
+    /// Without the content of the files, which holds payloads and the store's secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimDisk").field("operations", &self.operations()).finish_non_exhaustive()
+    }
 }
 
 /// The state and the bell that rings when a gate opens, a thread comes to one, or the power goes.

@@ -18,6 +18,7 @@ use crate::state::{MemoryMap, Overlay};
 
 use super::admit::{Prepared, Verdict};
 use super::apply::{FrameFacts, apply};
+use super::counters::Counters;
 use super::job::{Job, OperationJob, WriteJob};
 use super::reentry;
 use super::shared::Shared;
@@ -50,9 +51,13 @@ impl Member {
         }
     }
 
-    pub(super) fn deliver(self) {
+    pub(super) fn deliver(self, counters: &Counters) {
         match self {
-            Self::Operation { responder, answer, .. } => responder.answer(answer),
+            Self::Operation { responder, answer, .. } => {
+                // Not before: what is not certain yet does not show, not even as a number.
+                counters.count(&answer);
+                responder.answer(answer);
+            }
             Self::Write { responder, answer, .. } => responder.answer(answer),
         }
     }
@@ -132,7 +137,6 @@ impl<'a> Batch<'a> {
                 Verdict::Execute => self.execute(&prepared, remaining, closure),
             }
         };
-        self.shared.counters.count(&answer);
         self.members.push(Member::Operation { prepared, responder, answer });
     }
 

@@ -156,13 +156,18 @@ impl fmt::Debug for Change {
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 #[must_use = "a follower reads nothing until it is asked"]
 pub struct LogFollower {
     shared: Arc<Shared>,
     reader: LogReader,
     /// The last sequence that was given out or skipped.
     seen: u64,
+}
+
+impl fmt::Debug for LogFollower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogFollower").field("seen", &self.seen).finish_non_exhaustive()
+    }
 }
 
 impl LogFollower {

@@ -28,6 +28,8 @@ mod run;
 mod segments;
 mod shared;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod ticket;
 mod time;
 mod tx;
@@ -197,7 +199,7 @@ impl Store {
         let closure = Box::new(move |tx: &Tx<'_>| closure(tx).map(Into::into));
         let job = Job::Operation(OperationJob { prepared, closure, responder, deadline });
         self.enqueue(job, bytes, wait_until)?;
-        Ok(ticket)
+        Ok(if self.run.is_manual() { ticket.stepping(&self.run) } else { ticket })
     }
 
     /// Checks that the operation type is the declared one, and hashes scope and request.
@@ -221,19 +223,18 @@ impl Store {
     /// The answer, if the published state has it: a committed operation is answered without the queue.
     fn answer_early(&self, prepared: &Prepared) -> Option<Result<Receipt, Error>> {
         let shared = self.shared();
-        if let Some(stopped) = shared.poison.get()
-            && stopped.unknown.contains(&prepared.slot)
-        {
-            return Some(Err(Error::Unknown(stopped.cause.clone())));
-        }
-        let published = shared.publisher.load();
-        match shared.doorkeeper.admit(&published.view, prepared, shared.time.now()) {
-            Verdict::Answer(answer) => {
-                shared.counters.count(&answer);
-                Some(answer)
+        let answer = match shared.poison.get() {
+            Some(stopped) => writer::answer_when_stopped(shared, stopped, prepared),
+            None => {
+                let published = shared.publisher.load();
+                match shared.doorkeeper.admit(&published.view, prepared, shared.time.now()) {
+                    Verdict::Answer(answer) => answer,
+                    Verdict::Execute => return None,
+                }
             }
-            Verdict::Execute => shared.poison.get().map(|stopped| Err(Error::Poisoned(stopped.cause.clone()))),
-        }
+        };
+        shared.counters.count(&answer);
+        Some(answer)
     }
 
     fn enqueue(&self, job: Job, bytes: usize, wait_until: Option<Duration>) -> Result<(), Error> {
@@ -332,13 +333,15 @@ impl Store {
     /// [`Error::Unknown`] for an operation that was with the disk when the store stopped.
     pub fn receipt(&self, slot: &Slot) -> Result<Option<Receipt>, Error> {
         let shared = self.shared();
-        if let Some(stopped) = shared.poison.get()
-            && stopped.unknown.contains(slot)
-        {
-            return Err(Error::Unknown(stopped.cause.clone()));
-        }
         let published = shared.publisher.load();
-        shared.doorkeeper.look_up(&published.view, shared.hash_keys.scope(slot), slot, shared.time.now())
+        let found = shared.doorkeeper.look_up(&published.view, shared.hash_keys.scope(slot), slot, shared.time.now());
+        match shared.poison.get() {
+            // The guard comes first: whoever is denied does not learn that there was anything.
+            Some(stopped) if stopped.unknown.contains(slot) && !matches!(found, Err(Error::Denied)) => {
+                Err(Error::Unknown(stopped.cause.clone()))
+            }
+            Some(_) | None => found,
+        }
     }
 
     /// Reads committed entries in order and follows new ones as they become durable.
@@ -356,7 +359,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] if the checking itself could not be done; what it found is in the report.
+    /// [`Error::Corrupt`] if the checking itself could not be done; what it found is in the report. [`Error::Closed`] if
+    /// the store is closed: that is no problem of what is stored.
     pub fn verify(&self) -> Result<VerifyReport, Error> {
         let shared = self.shared();
         if reentry::inside(shared.number) {
@@ -366,7 +370,7 @@ impl Store {
         let (reply, answer) = std::sync::mpsc::channel();
         shared.queue.push_control(Control::CheckState(reply));
         while self.run.is_manual() && self.run.step()? {}
-        let checked = answer.recv().unwrap_or_else(|_| Err("the store was closed during the check".to_owned()));
+        let checked = answer.recv().map_err(|_| Error::Closed)?;
         verify::note_state_check(&mut report, checked);
         Ok(report)
     }

@@ -1,5 +1,6 @@
 //! Reads on a snapshot.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::base::position::Position;
@@ -12,7 +13,6 @@ use super::shared::Shared;
 ///
 /// A view keeps its state alive: memory, and pages of the state file, which grows while an old view lives. The stats
 /// show how many are open and how old the oldest is.
-#[derive(Debug)]
 pub struct ReadView {
     shared: Arc<Shared>,
     published: Arc<Published>,
@@ -39,6 +39,12 @@ impl ReadView {
     pub fn position(&self) -> Option<Position> {
         let position = self.published.position;
         (position.sequence > 0).then_some(position)
+    }
+}
+
+impl fmt::Debug for ReadView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadView").field("position", &self.position()).finish_non_exhaustive()
     }
 }
 

@@ -35,9 +35,12 @@ pub(super) struct Engines {
 pub(super) struct Run {
     shared: Arc<Shared>,
     mode: Mode,
-    /// Released when the last handle is gone and the threads have ended.
-    lock: Mutex<Option<Box<dyn DiskLock>>>,
+    lock: HeldLock,
 }
+
+/// The lock on the directory: released when the store is closed and its threads have ended. The writer's thread has a
+/// share in it, since the last handle may go while that thread is still at work.
+type HeldLock = Arc<Mutex<Option<Box<dyn DiskLock>>>>;
 
 #[derive(Debug)]
 enum Mode {
@@ -54,6 +57,7 @@ impl Run {
         declarations: Vec<Body>,
     ) -> Result<Self, StartError> {
         let Engines { log, folder, workshop, last_time, log_bytes } = engines;
+        let lock: HeldLock = Arc::new(Mutex::new(Some(lock)));
         let mode = if manual {
             let link = FolderLink::Manual { folder: Box::new(folder), tasks: std::collections::VecDeque::new() };
             let next = NextSegment::manual(workshop);
@@ -67,11 +71,11 @@ impl Run {
             let link = FolderLink::Thread(sender);
             let mut writer = Writer::new(Arc::clone(&shared), log, next, link, last_time, log_bytes);
             writer.commit_own(declarations).map_err(StartError::Declare)?;
-            let handle = spawn_writer(&shared, writer, folding).map_err(StartError::Thread)?;
+            let handle = spawn_writer(&shared, writer, folding, Arc::clone(&lock)).map_err(StartError::Thread)?;
             let writer_thread = handle.thread().id();
             Mode::Threads { writer: Mutex::new(Some(handle)), writer_thread }
         };
-        Ok(Self { shared, mode, lock: Mutex::new(Some(lock)) })
+        Ok(Self { shared, mode, lock })
     }
 
     pub(super) const fn shared(&self) -> &Arc<Shared> {
@@ -82,12 +86,20 @@ impl Run {
         matches!(self.mode, Mode::Manual(_))
     }
 
+    /// Commits records that no call writes, for tests of what a log may hold.
+    #[cfg(test)]
+    pub(super) fn commit_own(&self, bodies: Vec<Body>) -> Result<(), Error> {
+        let Mode::Manual(writer) = &self.mode else { unreachable!("tests that plant records run in manual mode") };
+        writer.lock().as_mut().ok_or(Error::Closed)?.commit_own(bodies)
+    }
+
     /// Does what is due on this thread, in `manual` mode.
     pub(super) fn step(&self) -> Result<bool, Error> {
         if reentry::inside(self.shared.number) {
             return Err(Error::Reentrant);
         }
         let Mode::Manual(writer) = &self.mode else { return Ok(false) };
+        let _inside = reentry::enter(self.shared.number);
         let mut writer = writer.lock();
         let Some(running) = writer.as_mut() else { return Err(Error::Closed) };
         let worked = catch_unwind(AssertUnwindSafe(|| running.step()));
@@ -106,6 +118,7 @@ impl Run {
         self.shared.queue.close();
         let outcome = match &self.mode {
             Mode::Manual(writer) => {
+                let _inside = reentry::enter(self.shared.number);
                 let mut writer = writer.lock();
                 let Some(mut running) = writer.take() else { return Err(Error::Closed) };
                 while running.step() {}
@@ -157,6 +170,7 @@ fn spawn_writer(
     shared: &Arc<Shared>,
     mut writer: Writer,
     folding: JoinHandle<()>,
+    lock: HeldLock,
 ) -> std::io::Result<JoinHandle<Result<(), Error>>> {
     let shared = Arc::clone(shared);
     std::thread::Builder::new().name("counterfoil-writer".to_owned()).spawn(move || {
@@ -168,8 +182,9 @@ fn spawn_writer(
         let closed = catch_unwind(AssertUnwindSafe(|| writer.close(Writer::drain_folder)))
             .unwrap_or_else(|_| Err(Error::Poisoned("the writer panicked while closing".to_owned())));
         drop(writer);
-        shared.queue.end();
         let folded = folding.join();
+        shared.queue.end();
+        drop(lock);
         let stopped = shared.poison.get().map(|stopped| Error::Poisoned(stopped.cause.clone()));
         closed
             .and(stopped.map_or(Ok(()), Err))

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::base::error::Error;
 use crate::base::receipt::Receipt;
 
 use super::reentry;
+use super::run::Run;
 
 /// Where a submission is.
 enum Phase<T> {
@@ -41,6 +42,8 @@ struct Shared<T> {
 pub struct Ticket<T = Receipt> {
     shared: Arc<Shared<T>>,
     store: usize,
+    /// In `manual` mode, whose steps a blocking wait makes.
+    manual: Weak<Run>,
 }
 
 impl<T> Ticket<T> {
@@ -54,6 +57,7 @@ impl<T> Ticket<T> {
         if reentry::inside(self.store) {
             return Err(Error::Reentrant);
         }
+        self.step_until_answered();
         let mut state = self.shared.state.lock();
         loop {
             if let Some(answer) = take(&mut state.phase) {
@@ -73,6 +77,7 @@ impl<T> Ticket<T> {
         if reentry::inside(self.store) {
             return Ok(Err(Error::Reentrant));
         }
+        self.step_until_answered();
         let mut state = self.shared.state.lock();
         self.shared.answered.wait_while_for(&mut state, |state| !matches!(state.phase, Phase::Answered(_)), time);
         let answer = take(&mut state.phase);
@@ -101,6 +106,18 @@ impl<T> Ticket<T> {
     #[must_use]
     pub fn is_answered(&self) -> bool {
         matches!(self.shared.state.lock().phase, Phase::Answered(_))
+    }
+
+    /// In `manual` mode nobody else may be there to do the work.
+    fn step_until_answered(&self) {
+        if let Some(run) = self.manual.upgrade() {
+            while !self.is_answered() && run.step().unwrap_or(false) {}
+        }
+    }
+
+    /// The same ticket, whose blocking waits step the store.
+    pub(super) fn stepping(self, run: &Arc<Run>) -> Self {
+        Self { manual: Arc::downgrade(run), ..self }
     }
 
     /// A ticket whose answer is known from the start.
@@ -162,7 +179,10 @@ pub(super) struct Responder<T> {
 pub(super) fn pair<T>(store: usize) -> (Ticket<T>, Responder<T>) {
     let shared =
         Arc::new(Shared { state: Mutex::new(State { phase: Phase::Queued, waker: None }), answered: Condvar::new() });
-    (Ticket { shared: Arc::clone(&shared), store }, Responder { shared: Some(shared), handed_to_disk: false })
+    (
+        Ticket { shared: Arc::clone(&shared), store, manual: Weak::new() },
+        Responder { shared: Some(shared), handed_to_disk: false },
+    )
 }
 
 impl<T> Responder<T> {

@@ -216,7 +216,7 @@ impl Writer {
     /// whoever has no ticket in it.
     fn commit(&mut self, mut batch: Batch<'_>) -> Result<(), Error> {
         if batch.frames.is_empty() {
-            deliver(std::mem::take(&mut batch.members));
+            drop(Answers::of(&self.shared, &mut batch));
             return Ok(());
         }
         if let Err(error) = self.make_room(batch.frame_bytes) {
@@ -260,7 +260,7 @@ impl Writer {
     /// The batch is durable: show it, then say so.
     fn finish(&mut self, mut batch: Batch<'_>) {
         // Answers are owed from here on, whatever happens to the rest.
-        let answers = Answers(std::mem::take(&mut batch.members).into());
+        let answers = Answers::of(&self.shared, &mut batch);
         self.shared.counters.batches.add(1);
         self.log_bytes_since_fold += batch.frame_bytes;
         self.unproven = true;
@@ -372,17 +372,19 @@ impl Writer {
         Ok(())
     }
 
-    /// Nothing was written: who has a receipt from before gets it, all others are told that nothing was executed.
+    /// Nothing was written. The members' own answers are dropped, refusals as well: a closure may have read rows of a
+    /// neighbour that is not kept. They are answered from the published view, or told that there was no room.
     fn refuse(&mut self, batch: Batch<'_>, error: &Error) {
         self.in_flight.clear();
         let reason = error.to_string();
         tracing::warn!(%reason, "a batch was refused before anything was written");
-        // No answer of the batch stands, since any closure may have read what another one wrote.
         for member in batch.members {
             let refused = Error::DiskFull(reason.clone());
             match member {
                 Member::Operation { prepared, responder, .. } => {
-                    responder.answer(answer_from_published(&self.shared, &prepared, refused));
+                    let answer = answer_from_published(&self.shared, &prepared, refused);
+                    self.shared.counters.count(&answer);
+                    responder.answer(answer);
                 }
                 Member::Write { responder, .. } => responder.answer(Err(refused)),
             }
@@ -398,12 +400,14 @@ impl Writer {
         for member in batch.members {
             match member {
                 Member::Operation { prepared, responder, .. } => {
-                    responder.answer(answer_when_stopped(&shared, stopped, &prepared));
+                    let answer = answer_when_stopped(&shared, stopped, &prepared);
+                    shared.counters.count(&answer);
+                    responder.answer(answer);
                 }
                 Member::Write { responder, wrote: true, .. } => {
                     responder.answer(Err(Error::Unknown(stopped.cause.clone())));
                 }
-                // Its closure may have read what is lost now.
+                // Whatever it answers, it may have read rows that did not become durable.
                 Member::Write { responder, wrote: false, .. } => {
                     responder.answer(Err(Error::Poisoned(stopped.cause.clone())));
                 }
@@ -468,26 +472,33 @@ impl Writer {
 }
 
 /// Answers that are owed: delivered in order, also while unwinding.
-struct Answers(VecDeque<Member>);
+struct Answers {
+    shared: Arc<Shared>,
+    members: VecDeque<Member>,
+}
+
+impl Answers {
+    fn of(shared: &Arc<Shared>, batch: &mut Batch<'_>) -> Self {
+        Self { shared: Arc::clone(shared), members: std::mem::take(&mut batch.members).into() }
+    }
+}
 
 impl Drop for Answers {
     fn drop(&mut self) {
-        while let Some(member) = self.0.pop_front() {
-            member.deliver();
+        while let Some(member) = self.members.pop_front() {
+            member.deliver(&self.shared.counters);
         }
     }
 }
 
-fn deliver(members: Vec<Member>) {
-    drop(Answers(members.into()));
-}
-
 /// What a stopped store answers: unknown for the slots that were with the disk, what is published for all others.
-fn answer_when_stopped(shared: &Shared, stopped: &Stopped, prepared: &Prepared) -> Result<Receipt, Error> {
-    if stopped.unknown.contains(&prepared.slot) {
-        return Err(Error::Unknown(stopped.cause.clone()));
+pub(super) fn answer_when_stopped(shared: &Shared, stopped: &Stopped, prepared: &Prepared) -> Result<Receipt, Error> {
+    match answer_from_published(shared, prepared, Error::Poisoned(stopped.cause.clone())) {
+        // The guard comes first: whoever is denied does not learn that there was anything.
+        Err(Error::Denied) => Err(Error::Denied),
+        _ if stopped.unknown.contains(&prepared.slot) => Err(Error::Unknown(stopped.cause.clone())),
+        answer => answer,
     }
-    answer_from_published(shared, prepared, Error::Poisoned(stopped.cause.clone()))
 }
 
 /// What the published state answers, or an error if it would have to execute.
@@ -505,6 +516,7 @@ pub(super) fn answer_stopped(shared: &Shared, stopped: &Stopped, job: Job) {
         Job::Operation(job) => {
             if job.responder.start() {
                 let answer = answer_when_stopped(shared, stopped, &job.prepared);
+                shared.counters.count(&answer);
                 job.responder.answer(answer);
             }
         }
