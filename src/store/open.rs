@@ -99,7 +99,8 @@ struct Opened {
 /// Makes a store. It is one as soon as `IDENTITY` has its name; until then the next open starts over.
 fn create(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Result<Opened, OpenError> {
     let wall = builder.clock.wall();
-    let identity = Identity { store_id: random()?, secret: random()?, created_ms: wall.0 };
+    let (store_id, secret) = new_identity(builder)?;
+    let identity = Identity { store_id, secret, created_ms: wall.0 };
     identity.write_new(&**disk).map_err(OpenError::io("write", IDENTITY_NEW))?;
     clear_unfinished(&**disk)?;
     let store_id = StoreId(identity.store_id);
@@ -146,6 +147,17 @@ fn open_existing(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate)
     let checkpoint = CheckpointState { epoch: meta.epoch, applied_sequence: meta.applied_sequence };
     let log = recover(disk, store_id, &checkpoint, builder.clock.wall().0).inspect_err(|_| gate.refuse())?;
     Ok(Opened { identity, engine, snapshot, log })
+}
+
+/// The id and the secret of a new store.
+fn new_identity(builder: &StoreBuilder) -> Result<([u8; 16], [u8; 32]), OpenError> {
+    #[cfg(any(test, feature = "testing"))]
+    if let Some(seed) = builder.identity_seed {
+        let secret = *blake3::hash(&seed.to_le_bytes()).as_bytes();
+        let store_id = *secret.first_chunk().expect("16 of 32 bytes");
+        return Ok((store_id, secret));
+    }
+    Ok((random()?, random()?))
 }
 
 fn random<const N: usize>() -> Result<[u8; N], OpenError> {
