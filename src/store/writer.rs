@@ -364,7 +364,10 @@ impl Writer {
                 Member::Operation { prepared, responder, .. } if slots.contains(&prepared.slot) => {
                     responder.answer(Err(Error::DiskFull(reason.clone())));
                 }
-                Member::Write { responder, wrote: true, .. } => responder.answer(Err(Error::DiskFull(reason.clone()))),
+                // One that changed nothing may have read what the batch would have written.
+                Member::Write { responder, answer: Ok(_), .. } => {
+                    responder.answer(Err(Error::DiskFull(reason.clone())))
+                }
                 other @ (Member::Operation { .. } | Member::Write { .. }) => other.deliver(),
             }
         }
@@ -383,6 +386,10 @@ impl Writer {
                 }
                 Member::Write { responder, wrote: true, .. } => {
                     responder.answer(Err(Error::Unknown(stopped.cause.clone())));
+                }
+                // It changed nothing, but what it returned may rest on what the batch would have written.
+                Member::Write { responder, answer: Ok(_), .. } => {
+                    responder.answer(Err(Error::Poisoned(stopped.cause.clone())));
                 }
                 other @ Member::Write { .. } => other.deliver(),
             }
