@@ -149,7 +149,8 @@ impl Writer {
         worked |= self.run_manual_task();
         worked |= self.next_segment.as_mut().is_some_and(NextSegment::prepare_due);
         let idle_for = self.shared.time.monotonic().saturating_sub(self.last_work);
-        if !worked && self.unproven && idle_for >= IDLE_MARK_AFTER {
+        let may_prove = self.unproven && self.shared.poison.get().is_none();
+        if !worked && may_prove && idle_for >= IDLE_MARK_AFTER {
             self.prove_last_batch();
             worked = true;
         }
