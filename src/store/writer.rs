@@ -435,7 +435,17 @@ impl Writer {
             self.send(Task::Finish(fold));
             while self.run_manual_task() {}
         }
-        closed.map_err(|error| Error::Poisoned(format!("the log could not be closed: {error}")))
+        closed.map_err(|error| Error::Poisoned(format!("the log could not be closed: {error}")))?;
+        self.shared.poison.get().map_or(Ok(()), |stopped| Err(Error::Poisoned(stopped.cause.clone())))
+    }
+
+    /// What the folder said after the writer had ended, which is at most that the last checkpoint failed.
+    pub(super) fn note_last_words(shared: &Shared) {
+        for control in shared.queue.take(0, Some(Duration::ZERO)).control {
+            if let Control::Folded(Folded::Failed(cause)) = control {
+                shared.poison.set(format!("the state file: {cause}"), HashSet::new());
+            }
+        }
     }
 
     /// Takes the messages of a folder that is still at work.
