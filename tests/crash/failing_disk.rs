@@ -3,7 +3,7 @@
 use counterfoil::testing::{CallKind, Fault, FaultError, SimDisk, Survival};
 
 use crate::check::{Workload, for_each};
-use crate::harness::Process;
+use crate::harness::{Process, unmanned};
 use crate::model::Tables;
 use crate::script::{Kind, Op, Step, script};
 
@@ -134,6 +134,24 @@ fn after_a_failed_sync_the_store_answers_what_is_certain_and_runs_nothing() {
         process.kill_and_open().unwrap();
         process.hear_replays(&workload.operations);
         assert_eq!(process.told.receipts.len(), 12, "the cache still has the failed batch, or the disk has it");
+        workload.check(&process.disk.crash(&Survival::Nothing), &process.told).unwrap();
+    }
+}
+
+#[test]
+fn a_close_whose_checkpoint_fails_says_so_and_loses_nothing() {
+    for threads in [false, true] {
+        let (workload, ten, two) = ten_and_two();
+        let mut process = Process::new(SimDisk::new());
+        process.open().unwrap();
+        ten.iter().chain(&two).try_for_each(|op| process.step(&Step::One(*op))).unwrap();
+        if threads {
+            process.close().unwrap();
+            process.store = Some(unmanned(&process.clock).open_in(&process.disk).unwrap());
+        }
+        process.disk.fail(fault(CallKind::Sync, 1, "state.redb", FaultError::SyncDropsData));
+        let closed = process.close();
+        assert!(matches!(closed, Err(counterfoil::Error::Poisoned(_))), "threads: {threads}, {closed:?}");
         workload.check(&process.disk.crash(&Survival::Nothing), &process.told).unwrap();
     }
 }

@@ -19,8 +19,17 @@ pub(crate) fn limits() -> Limits {
 
 /// A store as every test here opens it. The identity is fixed, so that every run is the same to the byte.
 pub(crate) fn builder(clock: &VirtualClock, limits: Limits) -> StoreBuilder {
-    let builder = Store::builder().operation(&ORDER).table(&ORDERS).table(&TOTALS).table(&RECENT);
-    builder.limits(limits).clock(clock.clone()).manual().identity_seed(1)
+    declared().limits(limits).clock(clock.clone()).manual().identity_seed(1)
+}
+
+/// The same store with threads of its own.
+pub(crate) fn unmanned(clock: &VirtualClock) -> StoreBuilder {
+    declared().limits(limits()).clock(clock.clone())
+}
+
+/// A builder that knows operations and tables and nothing else.
+pub(crate) fn declared() -> StoreBuilder {
+    Store::builder().operation(&ORDER).table(&ORDERS).table(&TOTALS).table(&RECENT)
 }
 
 /// Every file but those that every attempt to open may write.

@@ -1,10 +1,10 @@
 //! Stores that must not be opened: a typed error each, and nothing is changed.
 
+use counterfoil::OpenError;
 use counterfoil::testing::{CallKind, Fault, FaultError, SimDisk, Survival};
-use counterfoil::{OpenError, Store};
 
 use crate::check::Workload;
-use crate::harness::{Process, builder, everything_but_the_lock, limits};
+use crate::harness::{Process, builder, declared, everything_but_the_lock, limits};
 use crate::script::script;
 
 /// A store after some work, closed, with several openings behind it.
@@ -154,11 +154,7 @@ fn real_files_are_there_after_a_drop_and_after_a_close() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");
     let workload = Workload::new(script());
-    let open = || {
-        let store = Store::builder().operation(&crate::script::ORDER).limits(limits());
-        let tables = store.table(&crate::script::ORDERS).table(&crate::script::TOTALS);
-        tables.table(&crate::script::RECENT).open(&path)
-    };
+    let open = || declared().limits(limits()).open(&path);
     let mut process = Process::new(SimDisk::new());
     process.store = Some(open().unwrap());
     for (round, steps) in workload.script.chunks(7).enumerate() {
