@@ -36,6 +36,15 @@ use crate::store::{OpenError, Store, StoreBuilder};
 pub const WALL_AT_START: TimestampMs = TimestampMs(1_767_225_600_000);
 
 impl StoreBuilder {
+    /// Makes the id and the secret of a new store from a seed instead of by chance, so that a run on a simulated disk
+    /// repeats to the byte: the secret decides in which order receipts stand in the state file. Stores with the same
+    /// seed have the same identity.
+    #[must_use]
+    pub fn identity_seed(mut self, seed: u64) -> Self {
+        self.identity_seed = Some(seed);
+        self
+    }
+
     /// Opens the store on a simulated disk.
     ///
     /// # Errors

@@ -55,6 +55,9 @@ pub struct StoreBuilder {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) must_exist: bool,
     pub(super) manual: bool,
+    /// From which the store's id and secret are made instead of by chance.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) identity_seed: Option<u64>,
 }
 
 impl fmt::Debug for StoreBuilder {
@@ -84,6 +87,8 @@ impl Default for StoreBuilder {
             clock: Arc::new(SystemClock::default()),
             must_exist: false,
             manual: false,
+            #[cfg(any(test, feature = "testing"))]
+            identity_seed: None,
         }
     }
 }

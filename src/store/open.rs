@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::base::error::Error;
 use crate::base::position::{Position, TimestampMs};
-use crate::disk::{Disk, OpenMode, RedbBackend, WriteGate};
+use crate::disk::{CopyOnWrite, Disk, OpenMode, RedbBackend, WriteGate};
 use crate::log::record::{Body, Record, TableRecord};
 use crate::log::{CheckpointState, LOG_DIR, Recovered, StoreId, recover};
 use crate::protocol::identity::HashKeys;
@@ -98,7 +98,8 @@ struct Opened {
 /// Makes a store. It is one as soon as `IDENTITY` has its name; until then the next open starts over.
 fn create(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Result<Opened, OpenError> {
     let wall = builder.clock.wall();
-    let identity = Identity { store_id: random()?, secret: random()?, created_ms: wall.0 };
+    let (store_id, secret) = new_identity(builder)?;
+    let identity = Identity { store_id, secret, created_ms: wall.0 };
     identity.write_new(&**disk).map_err(OpenError::io("write", IDENTITY_NEW))?;
     clear_unfinished(&**disk)?;
     let store_id = StoreId(identity.store_id);
@@ -141,17 +142,38 @@ fn clear_unfinished(disk: &dyn Disk) -> Result<(), OpenError> {
 fn open_existing(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Result<Opened, OpenError> {
     let identity = Identity::read(&**disk)?;
     let store_id = StoreId(identity.store_id);
-    let file = disk.open(STATE, OpenMode::ReadWrite).map_err(OpenError::io("open", STATE))?;
-    let backend = RedbBackend::new(file, gate.clone());
-    let (engine, snapshot) =
-        Engine::open(backend, Arc::clone(&builder.catalog), store_id.as_u128(), builder.limits.cache_bytes)?;
-    let meta = snapshot.meta();
+    let meta = look_at_state(builder, &**disk, store_id)?;
     if meta.epoch == 0 {
         return Err(OpenError::Damaged { file: STATE.to_owned(), reason: "its creation was not finished".to_owned() });
     }
     let checkpoint = CheckpointState { epoch: meta.epoch, applied_sequence: meta.applied_sequence };
-    let log = recover(disk, store_id, &checkpoint, builder.clock.wall().0).inspect_err(|_| gate.refuse())?;
+    let log = recover(disk, store_id, &checkpoint, builder.clock.wall().0)?;
+    let file = disk.open(STATE, OpenMode::ReadWrite).map_err(OpenError::io("open", STATE))?;
+    let backend = RedbBackend::new(file, gate.clone());
+    let (engine, snapshot) =
+        Engine::open(backend, Arc::clone(&builder.catalog), store_id.as_u128(), builder.limits.cache_bytes)?;
     Ok(Opened { identity, engine, snapshot, log })
+}
+
+/// What the state file says of itself, read from a copy that keeps every write in memory: redb marks and repairs a file
+/// as soon as it opens it, and one that is another store's, or whose log is damaged, must stay as it is.
+fn look_at_state(builder: &StoreBuilder, disk: &dyn Disk, store_id: StoreId) -> Result<Meta, OpenError> {
+    let file = disk.open(STATE, OpenMode::Read).map_err(OpenError::io("open", STATE))?;
+    let copy = CopyOnWrite::new(file).map_err(OpenError::io("read", STATE))?;
+    let catalog = Arc::clone(&builder.catalog);
+    let (_engine, snapshot) = Engine::open(copy, catalog, store_id.as_u128(), builder.limits.cache_bytes)?;
+    Ok(snapshot.meta())
+}
+
+/// The id and the secret of a new store.
+fn new_identity(builder: &StoreBuilder) -> Result<([u8; 16], [u8; 32]), OpenError> {
+    #[cfg(any(test, feature = "testing"))]
+    if let Some(seed) = builder.identity_seed {
+        let secret = *blake3::hash(&seed.to_le_bytes()).as_bytes();
+        let store_id = *secret.first_chunk().expect("16 of 32 bytes");
+        return Ok((store_id, secret));
+    }
+    Ok((random()?, random()?))
 }
 
 fn random<const N: usize>() -> Result<[u8; N], OpenError> {

@@ -183,6 +183,7 @@ fn spawn_writer(
             .unwrap_or_else(|_| Err(Error::Poisoned("the writer panicked while closing".to_owned())));
         drop(writer);
         let folded = folding.join();
+        Writer::note_last_words(&shared);
         shared.queue.end();
         drop(lock);
         let stopped = shared.poison.get().map(|stopped| Error::Poisoned(stopped.cause.clone()));

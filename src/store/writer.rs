@@ -149,7 +149,8 @@ impl Writer {
         worked |= self.run_manual_task();
         worked |= self.next_segment.as_mut().is_some_and(NextSegment::prepare_due);
         let idle_for = self.shared.time.monotonic().saturating_sub(self.last_work);
-        if !worked && self.unproven && idle_for >= IDLE_MARK_AFTER {
+        let may_prove = self.unproven && self.shared.poison.get().is_none();
+        if !worked && may_prove && idle_for >= IDLE_MARK_AFTER {
             self.prove_last_batch();
             worked = true;
         }
@@ -453,7 +454,17 @@ impl Writer {
             self.send(Task::Finish(fold));
             while self.run_manual_task() {}
         }
-        closed.map_err(|error| Error::Poisoned(format!("the log could not be closed: {error}")))
+        closed.map_err(|error| Error::Poisoned(format!("the log could not be closed: {error}")))?;
+        self.shared.poison.get().map_or(Ok(()), |stopped| Err(Error::Poisoned(stopped.cause.clone())))
+    }
+
+    /// What the folder said after the writer had ended, which is at most that the last checkpoint failed.
+    pub(super) fn note_last_words(shared: &Shared) {
+        for control in shared.queue.take_control(Duration::ZERO) {
+            if let Control::Folded(Folded::Failed(cause)) = control {
+                shared.poison.set(format!("the state file: {cause}"), HashSet::new());
+            }
+        }
     }
 
     /// Takes the messages of a folder that is still at work.
