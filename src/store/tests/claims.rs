@@ -36,11 +36,14 @@ fn claim(store: &Store, operation_type: &OperationType, action: ClaimAction) -> 
         operation_version: 1,
         fence: 1,
         action,
+        decided_by: None,
+        reason: None,
     })
 }
 
 fn taken(until: Duration) -> ClaimAction {
     ClaimAction::Taken {
+        lease_ms: u64::try_from(LEASE.as_millis()).expect("a short lease"),
         lease_until_ms: WALL_AT_START.saturating_add(until).0,
         holder: ClaimHolder::External { name: "worker".to_owned() },
         attempt: 1,
@@ -120,7 +123,8 @@ fn a_lease_that_has_ended_needs_reconciliation_or_executes_as_the_operation_chos
 fn an_extended_claim_goes_on_a_released_one_frees_the_key_and_a_stale_holder_changes_nothing() {
     let bed = claimed();
     let store = bed.store();
-    let extended = ClaimAction::Extended { lease_until_ms: WALL_AT_START.saturating_add(2 * LEASE).0 };
+    let until = WALL_AT_START.saturating_add(2 * LEASE).0;
+    let extended = ClaimAction::Extended { lease_ms: until - WALL_AT_START.0, lease_until_ms: until };
     let stale = |action| match claim(store, &ASK, action) {
         Body::Claim(record) => Body::Claim(ClaimRecord { fence: 9, ..record }),
         other => other,
