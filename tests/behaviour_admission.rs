@@ -20,8 +20,8 @@ fn kept() -> counterfoil::StoreBuilder {
 }
 
 fn full_reply() -> Reply {
-    let reply = Reply::new(418).unwrap().resource_id("orders/7");
-    let reply = reply.header("Location", "/orders/7").unwrap().header("x-shop", "north").unwrap();
+    let reply = Reply::new(418).expect("valid").resource_id("orders/7");
+    let reply = reply.header("Location", "/orders/7").expect("valid").header("x-shop", "north").expect("valid");
     reply.bytes("application/octet-stream", [0_u8, 255, 10, 13])
 }
 

@@ -98,7 +98,7 @@ fn plain_writes_with_a_frame_are_unknown_and_those_without_tell_nothing_of_what_
     };
     let queued = |count: usize| {
         while store.stats().queued < count {
-            std::thread::yield_now()
+            std::thread::yield_now();
         }
     };
     let writing = spawn(false);

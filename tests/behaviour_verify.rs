@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use behaviour_support::*;
 use counterfoil::testing::{SimDisk, Survival, TestBed};
-use counterfoil::{Decision, Error, Limits, Reply, Store, Tx, VerifyReport};
+use counterfoil::{Decision, Error, Limits, Reply, Store, Tx};
 
 fn busy(bed: &TestBed) {
     let store = bed.store();
@@ -119,10 +119,6 @@ fn flip(file: &Path, at: usize) {
 fn find(file: &Path, text: &[u8]) -> usize {
     let bytes = std::fs::read(file).expect("read");
     bytes.windows(text.len()).position(|window| window == text).expect("the text is there")
-}
-
-fn problems(report: &VerifyReport) -> String {
-    report.problems.iter().map(|problem| format!("{problem}\n")).collect()
 }
 
 #[test]

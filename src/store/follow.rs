@@ -160,8 +160,10 @@ impl fmt::Debug for Change {
 pub struct LogFollower {
     shared: Arc<Shared>,
     reader: LogReader,
-    /// The last sequence that was given out or skipped.
+    /// The last sequence that was given out.
     seen: u64,
+    /// Read, and not given out since it cannot be decoded: it is not skipped.
+    stuck: Option<Frame>,
 }
 
 impl fmt::Debug for LogFollower {
@@ -181,7 +183,7 @@ impl LogFollower {
             LogStart::After(position) => check_position(shared, position, durable)?,
         };
         let reader = LogReader::open(Arc::clone(&shared.disk), shared.store_id, seen.saturating_add(1))?;
-        Ok(Self { shared: Arc::clone(shared), reader, seen })
+        Ok(Self { shared: Arc::clone(shared), reader, seen, stuck: None })
     }
 
     /// The next entry if there is one now.
@@ -191,9 +193,23 @@ impl LogFollower {
     /// [`LogReadError::Damaged`] if it cannot be read; the follower stays where it is.
     pub fn try_next(&mut self) -> Result<Option<Entry>, LogReadError> {
         let durable = self.shared.publisher.load().position.sequence;
-        let Some(frame) = self.reader.next(durable)? else { return Ok(None) };
-        self.seen = frame.header.sequence;
-        self.entry(&frame).map(Some)
+        let frame = match self.stuck.take() {
+            Some(frame) => frame,
+            None => match self.reader.next(durable)? {
+                Some(frame) => frame,
+                None => return Ok(None),
+            },
+        };
+        match self.entry(&frame) {
+            Ok(entry) => {
+                self.seen = frame.header.sequence;
+                Ok(Some(entry))
+            }
+            Err(error) => {
+                self.stuck = Some(frame);
+                Err(error)
+            }
+        }
     }
 
     /// The next entry, as a future that needs no runtime; none when the store is closed.

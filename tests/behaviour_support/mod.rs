@@ -8,7 +8,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use counterfoil::testing::{SimDisk, SyncGate, TestBed};
-use counterfoil::{Error, Failure, Operation, OperationType, Reply, Store, StoreBuilder, Table, Ticket, Tx};
+use counterfoil::{
+    Error, Failure, Operation, OperationType, Reply, Store, StoreBuilder, Table, Ticket, Tx, VerifyReport,
+};
 
 pub(crate) const ADD: OperationType = OperationType::new("add");
 pub(crate) const TOTALS: Table<String, u64> = Table::new("totals");
@@ -96,6 +98,11 @@ pub(crate) fn runs(store: &Store) -> Vec<String> {
 /// Steps until nothing is due.
 pub(crate) fn settle(store: &Store) {
     while store.step().expect("the store is open") {}
+}
+
+/// What a report says is wrong, one problem to a line.
+pub(crate) fn problems(report: &VerifyReport) -> String {
+    report.problems.iter().map(|problem| format!("{problem}\n")).collect()
 }
 
 /// The answer of a ticket that was answered already.

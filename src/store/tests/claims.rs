@@ -125,9 +125,9 @@ fn an_extended_claim_goes_on_a_released_one_frees_the_key_and_a_stale_holder_cha
     let store = bed.store();
     let until = WALL_AT_START.saturating_add(2 * LEASE).0;
     let extended = ClaimAction::Extended { lease_ms: until - WALL_AT_START.0, lease_until_ms: until };
-    let stale = |action| match claim(store, &ASK, action) {
-        Body::Claim(record) => Body::Claim(ClaimRecord { fence: 9, ..record }),
-        other => other,
+    let stale = |action| {
+        let Body::Claim(record) = claim(store, &ASK, action) else { unreachable!("it makes claims") };
+        Body::Claim(ClaimRecord { fence: 9, ..record })
     };
     run(store).commit_own(vec![stale(ClaimAction::Released), stale(extended.clone())]).unwrap();
     bed.clock().advance(LEASE);
