@@ -19,7 +19,7 @@ fn each_call_fails(on: CallKind, name: &'static str, error: FaultError, evict: b
         let disk = SimDisk::new();
         disk.fail(Fault { permanent: true, ..fault(on, u64::MAX, name, error) });
         disk.start_trace();
-        Process::new(disk.clone()).run(&workload.script).unwrap();
+        Process::new(disk.clone()).run(&workload.script).expect("nothing fails");
         let kind = format!(": {on:?} ");
         disk.trace().iter().filter(|call| call.contains(&kind) && call.contains(name)).count() as u64
     };
@@ -173,7 +173,7 @@ fn a_plain_write_never_shows_what_a_failed_batch_would_have_written() {
             disk.fail(fault(CallKind::Sync, 1, "log/", FaultError::SyncDropsData));
         }
         let ticket = store.submit(op.request(), move |tx| op.execute(tx)).unwrap();
-        let seen = store.write(move |tx| Ok(tx.table(&crate::script::ORDERS)?.contains(&op.row())?));
+        let seen = store.write(move |tx| Ok(tx.table(&crate::script::ORDERS)?.contains(op.row())?));
         assert!(ticket.wait().is_err());
         assert!(!seen.is_ok_and(|seen| seen.value), "it saw a row that was never committed");
     }
