@@ -157,6 +157,30 @@ fn a_close_whose_checkpoint_fails_says_so_and_loses_nothing() {
 }
 
 #[test]
+fn a_fold_that_fails_stops_the_store_after_what_was_synced_was_answered_and_reopening_cures_it() {
+    for error in [FaultError::Eio, FaultError::Enospc] {
+        let (workload, ten, two) = ten_and_two();
+        let mut process = Process::new(SimDisk::new());
+        process.limits.fold_bytes = 1;
+        // Every fold is a checkpoint, which writes.
+        process.limits.checkpoint_log_bytes = 0;
+        process.open().unwrap();
+        process.settle();
+        process.disk.fail(Fault { permanent: true, ..fault(CallKind::Write, 1, "state.redb", error) });
+        process.step(&Step::One(ten[0])).unwrap();
+        process.settle();
+        let stopped = process.store().stats().stopped;
+        assert!(stopped.is_some_and(|cause| cause.contains("the state file")), "{error:?}");
+        process.step(&Step::One(ten[1])).unwrap_err();
+        process.step(&Step::Retry(ten[0])).unwrap();
+        assert_eq!(workload.check_state(process.store(), &process.told), Ok(1), "reads go on");
+        process.kill_and_open().unwrap();
+        ten[1..].iter().chain(&two).try_for_each(|op| process.step(&Step::One(*op))).unwrap();
+        workload.check(&process.disk.crash(&Survival::Nothing), &process.told).unwrap();
+    }
+}
+
+#[test]
 fn a_plain_write_never_shows_what_a_failed_batch_would_have_written() {
     for on_full_disk in [false, true] {
         let (_, ten, two) = ten_and_two();
