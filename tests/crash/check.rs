@@ -84,7 +84,7 @@ impl Workload {
                 }
                 present.push(receipt.is_some());
             } else {
-                let there = store.read(|view| view.table(&crate::script::ORDERS)?.contains(&entry.op.row()));
+                let there = store.read(|view| view.table(&crate::script::ORDERS)?.contains(entry.op.row()));
                 present.push(there.map_err(|error| error.to_string())?);
             }
         }

@@ -26,7 +26,7 @@ fn log_writes(disk: &SimDisk) -> Vec<(String, usize, usize)> {
         let words: Vec<_> = call.split(' ').collect();
         let [_, "Write", file, bytes, "bytes", "at", offset] = words[..] else { return None };
         (file.starts_with("log/") && file.ends_with(".seg"))
-            .then(|| (file.to_owned(), offset.parse().unwrap(), bytes.parse().unwrap()))
+            .then(|| (file.to_owned(), offset.parse().expect("a number"), bytes.parse().expect("a number")))
     };
     disk.trace().iter().filter_map(parse).collect()
 }
@@ -91,8 +91,8 @@ fn garbage_behind_the_last_proven_frame_is_discarded() {
         let crashed = disk.crash(&Survival::Nothing);
         let mut content = crashed.read_file(&file).unwrap();
         let from = offset + bytes + usize::from(seed) * 8;
-        for (at, byte) in content[from..from + 700].iter_mut().enumerate() {
-            *byte = (at as u8).wrapping_mul(31).wrapping_add(seed);
+        for (byte, garbage) in content[from..from + 700].iter_mut().zip((0..=255_u8).cycle()) {
+            *byte = garbage.wrapping_mul(31).wrapping_add(seed);
         }
         crashed.write_file(&file, content);
         workload.check(&crashed, &process.told).unwrap();

@@ -19,7 +19,7 @@ fn each_call_fails(on: CallKind, name: &'static str, error: FaultError, evict: b
         let disk = SimDisk::new();
         disk.fail(Fault { permanent: true, ..fault(on, u64::MAX, name, error) });
         disk.start_trace();
-        Process::new(disk.clone()).run(&workload.script).unwrap();
+        Process::new(disk.clone()).run(&workload.script).expect("nothing fails");
         let kind = format!(": {on:?} ");
         disk.trace().iter().filter(|call| call.contains(&kind) && call.contains(name)).count() as u64
     };
@@ -157,6 +157,30 @@ fn a_close_whose_checkpoint_fails_says_so_and_loses_nothing() {
 }
 
 #[test]
+fn a_fold_that_fails_stops_the_store_after_what_was_synced_was_answered_and_reopening_cures_it() {
+    for error in [FaultError::Eio, FaultError::Enospc] {
+        let (workload, ten, two) = ten_and_two();
+        let mut process = Process::new(SimDisk::new());
+        process.limits.fold_bytes = 1;
+        // Every fold is a checkpoint, which writes.
+        process.limits.checkpoint_log_bytes = 0;
+        process.open().unwrap();
+        process.settle();
+        process.disk.fail(Fault { permanent: true, ..fault(CallKind::Write, 1, "state.redb", error) });
+        process.step(&Step::One(ten[0])).unwrap();
+        process.settle();
+        let stopped = process.store().stats().stopped;
+        assert!(stopped.is_some_and(|cause| cause.contains("the state file")), "{error:?}");
+        process.step(&Step::One(ten[1])).unwrap_err();
+        process.step(&Step::Retry(ten[0])).unwrap();
+        assert_eq!(workload.check_state(process.store(), &process.told), Ok(1), "reads go on");
+        process.kill_and_open().unwrap();
+        ten[1..].iter().chain(&two).try_for_each(|op| process.step(&Step::One(*op))).unwrap();
+        workload.check(&process.disk.crash(&Survival::Nothing), &process.told).unwrap();
+    }
+}
+
+#[test]
 fn a_plain_write_never_shows_what_a_failed_batch_would_have_written() {
     for on_full_disk in [false, true] {
         let (_, ten, two) = ten_and_two();
@@ -173,7 +197,7 @@ fn a_plain_write_never_shows_what_a_failed_batch_would_have_written() {
             disk.fail(fault(CallKind::Sync, 1, "log/", FaultError::SyncDropsData));
         }
         let ticket = store.submit(op.request(), move |tx| op.execute(tx)).unwrap();
-        let seen = store.write(move |tx| Ok(tx.table(&crate::script::ORDERS)?.contains(&op.row())?));
+        let seen = store.write(move |tx| Ok(tx.table(&crate::script::ORDERS)?.contains(op.row())?));
         assert!(ticket.wait().is_err());
         assert!(!seen.is_ok_and(|seen| seen.value), "it saw a row that was never committed");
     }

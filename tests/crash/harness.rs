@@ -89,6 +89,7 @@ impl Told {
 
 /// Why a run ended early.
 #[derive(Debug)]
+#[expect(dead_code, reason = "read by whoever reads the message of a failed test")]
 pub(crate) enum Stopped {
     Open(OpenError),
     Answer(Op, Error),

@@ -12,7 +12,7 @@ fn closed() -> (SimDisk, Process, Workload) {
     let workload = Workload::new(script());
     let disk = SimDisk::new();
     let mut process = Process::new(disk.clone());
-    process.run(&workload.script).unwrap();
+    process.run(&workload.script).expect("nothing fails");
     (disk.crash(&Survival::Nothing), process, workload)
 }
 
@@ -38,9 +38,10 @@ fn error_of(disk: &SimDisk, damage: impl FnOnce(&SimDisk)) -> OpenError {
 #[test]
 fn a_part_that_is_missing_is_named() {
     let (disk, _, _) = closed();
-    let missing = |damage: &dyn Fn(&SimDisk)| match error_of(&disk, damage) {
-        OpenError::Missing { missing } => missing,
-        other => panic!("{other}"),
+    let missing = |damage: &dyn Fn(&SimDisk)| {
+        let error = error_of(&disk, damage);
+        let OpenError::Missing { missing } = error else { panic!("{error}") };
+        missing
     };
     assert_eq!(missing(&|disk| assert!(disk.remove_file("state.redb"))), "state.redb");
     assert_eq!(missing(&|disk| assert!(disk.remove_file("IDENTITY"))), "IDENTITY");
@@ -164,9 +165,9 @@ fn real_files_are_there_after_a_drop_and_after_a_close() {
             }
         }
         if round % 2 == 0 {
-            process.close().unwrap()
+            process.close().unwrap();
         } else {
-            process.store = None
+            process.store = None;
         }
         process.store = Some(open().unwrap());
         for (op, position, reply) in process.told.receipts.clone().into_values() {

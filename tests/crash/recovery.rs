@@ -24,7 +24,7 @@ fn interrupted(workload: &Workload, cut: u64) -> (SimDisk, Told) {
 
 fn operations(workload: &Workload) -> u64 {
     let disk = SimDisk::new();
-    Process::new(disk.clone()).run(&workload.script).unwrap();
+    Process::new(disk.clone()).run(&workload.script).expect("nothing fails");
     disk.operations()
 }
 
@@ -81,7 +81,7 @@ fn what_a_reopened_store_answers_from_the_cache_survives_a_later_power_loss() {
         let cut = number * 7;
         let disk = SimDisk::new();
         disk.power_cut_at(cut);
-        let mut process = Process::new(disk.clone());
+        let mut process = Process::new(disk);
         drop(process.run(&workload.script));
         let answered = process.told.receipts.len();
         process.kill_and_open().unwrap_or_else(|error| panic!("killed at {cut}: {error}"));

@@ -102,7 +102,7 @@ impl Op {
             orders.remove(&name)?;
             moved = Some(name);
         }
-        orders.insert_new(&self.row(), &row)?;
+        orders.insert_new(self.row(), &row)?;
         let totals = tx.table(&TOTALS)?;
         if totals.update(self.bucket(), |total| *total += self.amount())?.is_none() {
             totals.put(self.bucket(), &self.amount())?;
