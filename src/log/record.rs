@@ -57,6 +57,10 @@ pub(crate) enum Body {
     Callback(CallbackRecord),
     /// An accepted operation finished: its receipt changes.
     Resolve(ResolveRecord),
+    /// A named follower acknowledged entries, or was removed: it pins segments.
+    Follower(FollowerRecord),
+    /// Replays and conflicts of some slots since a time.
+    Activity(ActivityRecord),
 }
 
 impl Body {
@@ -74,6 +78,8 @@ impl Body {
             Self::Effect(_) => "effect",
             Self::Callback(_) => "callback",
             Self::Resolve(_) => "resolve",
+            Self::Follower(_) => "follower",
+            Self::Activity(_) => "activity",
         }
     }
 }
@@ -164,6 +170,7 @@ pub(crate) struct TableRecord {
 pub(crate) struct ClockRecord {
     /// The store's time from here on, in milliseconds.
     pub(crate) accepted_ms: u64,
+    pub(crate) decided_by: Option<String>,
     pub(crate) reason: String,
 }
 
@@ -188,6 +195,7 @@ pub(crate) struct EraseRecord {
     pub(crate) target: EraseTarget,
     /// The log entries whose content is hidden from here on, as inclusive ranges of sequence numbers.
     pub(crate) sequences: Vec<(u64, u64)>,
+    pub(crate) decided_by: Option<String>,
     pub(crate) reason: String,
 }
 
@@ -208,17 +216,23 @@ pub(crate) struct ClaimRecord {
     pub(crate) operation_version: u32,
     pub(crate) fence: u64,
     pub(crate) action: ClaimAction,
+    /// Who decided and why, where a person did.
+    pub(crate) decided_by: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ClaimAction {
     Taken {
+        /// The length of one lease, by which an open extends the claim of an external holder.
+        lease_ms: u64,
         lease_until_ms: u64,
         holder: ClaimHolder,
         attempt: u32,
         trace_id: Option<String>,
     },
     Extended {
+        lease_ms: u64,
         lease_until_ms: u64,
     },
     /// The slot is free again.
@@ -245,11 +259,14 @@ pub(crate) struct IntentRecord {
     pub(crate) provider: String,
     #[serde(with = "byte_string")]
     pub(crate) payload: Vec<u8>,
+    pub(crate) content_type: Option<String>,
     pub(crate) abilities: ProviderAbilities,
     /// Effects of one provider with the same order key leave one after another.
     pub(crate) order_key: Option<String>,
     pub(crate) attempts_max: u32,
     pub(crate) not_before_ms: u64,
+    /// A planned effect is not sent any more after this.
+    pub(crate) not_after_ms: Option<u64>,
     /// The reference under which the provider may call back before it has answered.
     pub(crate) provider_reference: Option<String>,
 }
@@ -259,12 +276,22 @@ pub(crate) struct IntentRecord {
 pub(crate) struct ProviderAbilities {
     /// It deduplicates by key for this long.
     pub(crate) dedupe_window_ms: Option<u64>,
-    /// It can be asked by key; "not found" counts after this long.
-    pub(crate) lookup_in_flight_ms: Option<u64>,
-    /// Asking by key bars the identity from then on.
-    pub(crate) lookup_bars: bool,
+    pub(crate) lookup: LookUpAbility,
     /// It calls back.
     pub(crate) callbacks: bool,
+}
+
+/// Whether a provider can be asked by key, and what "not found" means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum LookUpAbility {
+    /// It cannot be asked.
+    None,
+    /// "Not found" settles nothing.
+    Plain,
+    /// "Not found" counts once this long has passed since the request.
+    Bounded { in_flight_ms: u64 },
+    /// Asking bars the identity from then on.
+    Bars,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -297,24 +324,62 @@ pub(crate) enum EffectTransition {
     Refused(EffectReport),
     /// A report that contradicts a final state: recorded, not applied.
     Disputed(EffectReport),
+    /// A finisher that had lost its fence: kept as evidence, not applied.
+    Stale(EffectReport),
+    /// A person looked at a dispute; the reason says what was found.
+    DisputeClosed,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EffectReport {
+    pub(crate) outcome: Reported,
+    pub(crate) source: ReportSource,
     pub(crate) provider_reference: Option<String>,
     #[serde(with = "byte_string")]
     pub(crate) body: Vec<u8>,
 }
 
+/// What a report says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Reported {
+    Applied,
+    Refused,
+    Pending,
+    NotFound,
+}
+
+/// Where a report came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ReportSource {
+    Handler,
+    LookUp,
+    Callback,
+    Person,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CallbackRecord {
     pub(crate) provider: String,
-    pub(crate) reference: String,
+    pub(crate) reference: Option<String>,
     pub(crate) delivery_id: String,
     /// The effect it belongs to; none while it is parked.
     pub(crate) identity: Option<[u8; 32]>,
-    pub(crate) applied: bool,
+    /// The provider's own number or time of the news, by which older news is told from newer.
+    pub(crate) order: Option<u64>,
+    pub(crate) verdict: CallbackVerdict,
+    /// The deadline of its one expiry row.
+    pub(crate) forget_after_ms: u64,
     pub(crate) report: EffectReport,
+}
+
+/// What became of a callback. "Seen" and "applied" are two facts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum CallbackVerdict {
+    Parked,
+    Seen,
+    Applied,
+    Stale,
+    Disputed,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -326,4 +391,29 @@ pub(crate) struct ResolveRecord {
     pub(crate) completion: Completion,
     pub(crate) changes: Vec<TableChanges>,
     pub(crate) intents: Vec<IntentRecord>,
+    /// The sequences of the callback entries that this applies.
+    pub(crate) callbacks: Vec<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FollowerRecord {
+    pub(crate) name: String,
+    /// Every entry up to this one is dealt with; none if the follower is removed.
+    pub(crate) acknowledged: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ActivityRecord {
+    pub(crate) since_ms: u64,
+    pub(crate) slots: Vec<SlotActivity>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SlotActivity {
+    pub(crate) scope: [u8; 16],
+    #[serde(with = "byte_string")]
+    pub(crate) key: Vec<u8>,
+    pub(crate) replays: u64,
+    pub(crate) conflicts: u64,
+    pub(crate) last_ms: u64,
 }

@@ -51,8 +51,14 @@ pub(crate) const CLOCK_BEHIND_TOLERANCE: Duration = Duration::from_secs(5 * 60);
 /// The store's time at open, from its persisted mark (zero in a new store) and the wall clock.
 ///
 /// It never falls below the mark, so a clock that was set back re-opens nothing; and it leaps at most `leap_max`
-/// ahead of the mark, so one that is years ahead forgets nothing.
-pub(crate) fn time_at_open(mark: TimestampMs, wall: TimestampMs, leap_max: Duration) -> (TimestampMs, ClockState) {
+/// ahead of the last time that was beyond doubt, so one that is years ahead forgets nothing, however often the store is
+/// opened under it.
+pub(crate) fn time_at_open(
+    mark: TimestampMs,
+    trusted: TimestampMs,
+    wall: TimestampMs,
+    leap_max: Duration,
+) -> (TimestampMs, ClockState) {
     if mark == TimestampMs(0) {
         return (wall, ClockState::Good);
     }
@@ -60,7 +66,7 @@ pub(crate) fn time_at_open(mark: TimestampMs, wall: TimestampMs, leap_max: Durat
     if behind > CLOCK_BEHIND_TOLERANCE {
         return (mark, ClockState::Behind(behind));
     }
-    let furthest = mark.saturating_add(leap_max);
+    let furthest = trusted.saturating_add(leap_max).max(mark);
     if wall > furthest {
         return (furthest, ClockState::Ahead(wall.since(furthest)));
     }
@@ -96,25 +102,34 @@ mod tests {
     #[test]
     fn a_clock_that_stepped_back_does_not_take_the_store_with_it() {
         let wall = TimestampMs(MARK.0 - 3_600_000);
-        assert_eq!(time_at_open(MARK, wall, 7 * DAY), (MARK, ClockState::Behind(Duration::from_secs(3600))));
+        assert_eq!(time_at_open(MARK, MARK, wall, 7 * DAY), (MARK, ClockState::Behind(Duration::from_secs(3600))));
     }
 
     #[test]
     fn a_small_step_back_is_nothing_unusual_and_changes_nothing() {
-        assert_eq!(time_at_open(MARK, TimestampMs(MARK.0 - 1_000), 7 * DAY), (MARK, ClockState::Good));
+        assert_eq!(time_at_open(MARK, MARK, TimestampMs(MARK.0 - 1_000), 7 * DAY), (MARK, ClockState::Good));
     }
 
     #[test]
     fn a_clock_a_year_ahead_leaps_seven_days_at_most() {
         let wall = MARK.saturating_add(365 * DAY);
-        let (time, state) = time_at_open(MARK, wall, 7 * DAY);
+        let (time, state) = time_at_open(MARK, MARK, wall, 7 * DAY);
         assert_eq!((time, state), (MARK.saturating_add(7 * DAY), ClockState::Ahead(358 * DAY)));
+    }
+
+    #[test]
+    fn a_clock_a_year_ahead_does_not_leap_again_at_every_opening() {
+        let wall = MARK.saturating_add(365 * DAY);
+        let (first, _) = time_at_open(MARK, MARK, wall, 7 * DAY);
+        let (second, state) = time_at_open(first, MARK, wall, 7 * DAY);
+        assert_eq!(second, first);
+        assert!(matches!(state, ClockState::Ahead(_)));
     }
 
     #[test]
     fn a_weekend_closed_is_followed_whole_and_a_new_store_takes_the_wall() {
         let wall = MARK.saturating_add(2 * DAY);
-        assert_eq!(time_at_open(MARK, wall, 7 * DAY), (wall, ClockState::Good));
-        assert_eq!(time_at_open(TimestampMs(0), wall, 7 * DAY), (wall, ClockState::Good));
+        assert_eq!(time_at_open(MARK, MARK, wall, 7 * DAY), (wall, ClockState::Good));
+        assert_eq!(time_at_open(TimestampMs(0), TimestampMs(0), wall, 7 * DAY), (wall, ClockState::Good));
     }
 }

@@ -60,7 +60,8 @@ impl Doorkeeper {
         let found = find(rows, prepared.scope, &prepared.slot)?;
         let access = self.ask(&prepared.slot, found.as_ref(), now);
         let mut digest = Digest([0; 32]);
-        let stored = found.as_ref().map_or(Stored::Nothing, |row| row.stored(&mut digest));
+        let stored =
+            found.as_ref().map_or(Stored::Nothing, |found| found.row.stored(&mut digest, found.erased_through));
         let submission =
             Submission { digests: &prepared.digests, lease_end: prepared.operation_type.lease_end, key_expired: false };
         Ok(Verdict::Answer(match admit(access, stored, &submission, now) {
@@ -96,7 +97,8 @@ impl Doorkeeper {
         let found = find(rows, scope, slot)?;
         let access = self.ask(slot, found.as_ref(), now);
         let mut digest = Digest([0; 32]);
-        let stored = found.as_ref().map_or(Stored::Nothing, |row| row.stored(&mut digest));
+        let stored =
+            found.as_ref().map_or(Stored::Nothing, |found| found.row.stored(&mut digest, found.erased_through));
         Ok(match look_up(access, stored, now) {
             LookUp::Nothing => Ok(None),
             LookUp::Replay => replay(rows, slot, found)?.map(Some),
@@ -108,9 +110,9 @@ impl Doorkeeper {
     }
 
     /// Asks the guard, outside every lock. One that panics has not said yes.
-    fn ask(&self, slot: &Slot, found: Option<&SlotRow>, now: TimestampMs) -> Access {
+    fn ask(&self, slot: &Slot, found: Option<&Found>, now: TimestampMs) -> Access {
         let Some(guard) = &self.guard else { return Access::Allowed };
-        let meta = match found {
+        let meta = match found.map(|found| &found.row) {
             Some(SlotRow::Receipt(row)) if !row.is_forgotten(now) => Some(row.meta()),
             Some(SlotRow::Receipt(_) | SlotRow::Claim(_)) | None => None,
         };
@@ -122,34 +124,35 @@ impl Doorkeeper {
     }
 }
 
-/// The row of a slot. At every hit the names behind the hash are compared with the slot's.
-fn find(rows: &impl Rows, scope: ScopeHash, slot: &Slot) -> Result<Option<SlotRow>, ApplyError> {
-    let Some(row) = get_system::<SlotRow>(rows, System::Slots, &slot_key(scope, slot))? else { return Ok(None) };
-    let names = get_system::<ScopeRow>(rows, System::Scopes, &scope.0)?;
-    let same = names.is_some_and(|names| {
-        names.tenant == slot.tenant.as_str()
-            && names.actor == slot.actor.as_str()
-            && names.operation == slot.operation.as_str()
-    });
-    if same { Ok(Some(row)) } else { Err(ApplyError::ScopeCollision) }
+/// What is stored under a slot, with what its scope says of it.
+struct Found {
+    row: SlotRow,
+    erased_through: u64,
 }
 
-fn replay(rows: &impl Rows, slot: &Slot, found: Option<SlotRow>) -> Result<Result<Receipt, Error>, ApplyError> {
-    let Some(SlotRow::Receipt(row)) = found else {
+/// The row of a slot. At every hit the names behind the hash are compared with the slot's.
+fn find(rows: &impl Rows, scope: ScopeHash, slot: &Slot) -> Result<Option<Found>, ApplyError> {
+    let Some(row) = get_system::<SlotRow>(rows, System::Slots, &slot_key(scope, slot))? else { return Ok(None) };
+    match get_system::<ScopeRow>(rows, System::Scopes, &scope.0)? {
+        Some(names) if names.names(slot.tenant.as_str(), slot.actor.as_str(), slot.operation.as_str()) => {
+            Ok(Some(Found { row, erased_through: names.erased_through }))
+        }
+        Some(_) | None => Err(ApplyError::ScopeCollision),
+    }
+}
+
+fn replay(rows: &impl Rows, slot: &Slot, found: Option<Found>) -> Result<Result<Receipt, Error>, ApplyError> {
+    let Some(Found { row: SlotRow::Receipt(row), .. }) = found else {
         return Ok(Err(Error::Corrupt("a replay without a receipt".to_owned())));
     };
-    let reply = match row.reply_sequence {
-        Some(sequence) => get_system::<Reply>(rows, System::Replies, &sequence_key(sequence))?,
-        None => None,
-    };
-    Ok(match reply {
+    Ok(match get_system::<Reply>(rows, System::Replies, &sequence_key(row.position.sequence))? {
         Some(reply) => Ok(Receipt { slot: slot.clone(), meta: row.meta(), reply, replayed: true }),
         None => Err(Error::Corrupt(format!("the receipt at {} has lost its reply", row.position))),
     })
 }
 
-fn gone(found: Option<SlotRow>) -> Error {
-    match found {
+fn gone(found: Option<Found>) -> Error {
+    match found.map(|found| found.row) {
         Some(SlotRow::Receipt(ReceiptRow { resource_id, completed_ms, position, .. })) => {
             Error::Gone(Gone { resource_id, completed_at: TimestampMs(completed_ms), position })
         }

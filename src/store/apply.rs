@@ -94,9 +94,14 @@ fn collect(
         Body::Claim(claim) => collect_claim(rows, changes, frame, claim),
         // The time that was accepted is the frame's own, which recovery reads from the header.
         Body::ClockAccepted(_) => Ok(()),
-        Body::Sweep(_) | Body::Erase(_) | Body::Restore(_) | Body::Effect(_) | Body::Callback(_) | Body::Resolve(_) => {
-            Err(ApplyError::Newer(record.body.kind()))
-        }
+        Body::Sweep(_)
+        | Body::Erase(_)
+        | Body::Restore(_)
+        | Body::Effect(_)
+        | Body::Callback(_)
+        | Body::Resolve(_)
+        | Body::Follower(_)
+        | Body::Activity(_) => Err(ApplyError::Newer(record.body.kind())),
     }
 }
 
@@ -115,11 +120,10 @@ fn collect_operation(
     let replaced = get_system::<SlotRow>(rows, System::Slots, &slot_key)?;
     collect_scope(rows, changes, &operation.slot)?;
     collect_tables(changes, catalog, &operation.changes)?;
-    if let Some(SlotRow::Receipt(old)) = &replaced {
-        remove_dependents(changes, old);
-    }
+    remove_dependents(changes, &slot_key, replaced.as_ref());
     let sequence = frame.position.sequence;
     let completion = &operation.completion;
+    let reply = seal_row(System::Replies, &sequence_key(sequence), &completion.reply);
     let row = ReceiptRow {
         digest: operation.digest,
         operation_version: operation.operation_version,
@@ -130,8 +134,7 @@ fn collect_operation(
         replay_until_ms: completion.replay_until_ms,
         refuse_until_ms: completion.refuse_until_ms,
         allowed_until_ms: completion.allowed_until_ms,
-        expiry_ms: completion.replay_until_ms,
-        reply_sequence: Some(sequence),
+        reply_bytes: reply.len() as u64,
         reply_erased: false,
         body_dropped: completion.body_dropped,
         redacted: completion.redacted,
@@ -139,28 +142,41 @@ fn collect_operation(
         trace_id: operation.trace_id.clone(),
         resource_id: completion.reply.resource_id.clone(),
     };
-    changes.put_system(System::Replies, &sequence_key(sequence), &completion.reply);
-    let expiry =
-        ExpiryRow { slot_key: slot_key.clone(), tier: Tier::Replay, refuse_until_ms: completion.refuse_until_ms };
+    changes.put(System::Replies.id(), &sequence_key(sequence), Bytes::from(reply));
+    let expiry = ExpiryRow { key: slot_key.clone(), tier: Tier::Replay, refuse_until_ms: completion.refuse_until_ms };
     changes.put_system(System::Expiry, &expiry_key(completion.replay_until_ms, sequence), &expiry);
     changes.put_system(System::Slots, &slot_key, &SlotRow::Receipt(row));
     Ok(())
 }
 
-/// A receipt that is replaced takes its one expiry row and its reply with it, so that nothing of it comes due later and
-/// takes its successor away.
-fn remove_dependents(changes: &mut Changes, old: &ReceiptRow) {
-    changes.remove(System::Expiry.id(), &expiry_key(old.expiry_ms, old.position.sequence));
-    if let Some(sequence) = old.reply_sequence {
-        changes.remove(System::Replies.id(), &sequence_key(sequence));
+/// What is replaced takes with it whatever depends on it, so that nothing of it comes due later and takes its successor
+/// away. A receipt's one expiry row is under one of two deadlines, depending on whether it was swept; both are removed
+/// without looking.
+fn remove_dependents(changes: &mut Changes, slot_key: &[u8], replaced: Option<&SlotRow>) {
+    match replaced {
+        Some(SlotRow::Receipt(old)) => {
+            let sequence = old.position.sequence;
+            changes.remove(System::Expiry.id(), &expiry_key(old.replay_until_ms, sequence));
+            changes.remove(System::Expiry.id(), &expiry_key(old.refuse_until_ms, sequence));
+            changes.remove(System::Replies.id(), &sequence_key(sequence));
+        }
+        Some(SlotRow::Claim(_)) => changes.remove(System::Claims.id(), slot_key),
+        None => {}
     }
 }
 
 fn collect_scope(rows: &Overlay, changes: &mut Changes, slot: &SlotRecord) -> Result<(), ApplyError> {
-    let row = ScopeRow { tenant: slot.tenant.clone(), actor: slot.actor.clone(), operation: slot.operation.clone() };
     match get_system::<ScopeRow>(rows, System::Scopes, &slot.scope)? {
-        None => changes.put_system(System::Scopes, &slot.scope, &row),
-        Some(stored) if stored == row => {}
+        None => {
+            let row = ScopeRow {
+                tenant: slot.tenant.clone(),
+                actor: slot.actor.clone(),
+                operation: slot.operation.clone(),
+                erased_through: 0,
+            };
+            changes.put_system(System::Scopes, &slot.scope, &row);
+        }
+        Some(stored) if stored.names(&slot.tenant, &slot.actor, &slot.operation) => {}
         Some(_) => return Err(ApplyError::ScopeCollision),
     }
     Ok(())
@@ -210,15 +226,15 @@ fn collect_claim(
     let slot_key = slot_key_of(&claim.slot.scope, &claim.slot.key);
     let stored = get_system::<SlotRow>(rows, System::Slots, &slot_key)?;
     match (&claim.action, stored) {
-        (ClaimAction::Taken { lease_until_ms, holder, attempt, trace_id }, stored) => {
+        (ClaimAction::Taken { lease_ms, lease_until_ms, holder, attempt, trace_id }, stored) => {
             collect_scope(rows, changes, &claim.slot)?;
-            if let Some(SlotRow::Receipt(old)) = &stored {
-                remove_dependents(changes, old);
-            }
+            remove_dependents(changes, &slot_key, stored.as_ref());
+            changes.put_system(System::Claims, &slot_key, &claim.fence);
             let row = ClaimRow {
                 digest: claim.digest,
                 operation_version: claim.operation_version,
                 fence: claim.fence,
+                lease_ms: *lease_ms,
                 lease_until_ms: *lease_until_ms,
                 holder: holder.clone(),
                 attempt: *attempt,
@@ -227,12 +243,13 @@ fn collect_claim(
             };
             changes.put_system(System::Slots, &slot_key, &SlotRow::Claim(row));
         }
-        (ClaimAction::Extended { lease_until_ms }, Some(SlotRow::Claim(row))) if row.fence == claim.fence => {
-            let row = ClaimRow { lease_until_ms: *lease_until_ms, ..row };
+        (ClaimAction::Extended { lease_ms, lease_until_ms }, Some(SlotRow::Claim(row))) if row.fence == claim.fence => {
+            let row = ClaimRow { lease_ms: *lease_ms, lease_until_ms: *lease_until_ms, ..row };
             changes.put_system(System::Slots, &slot_key, &SlotRow::Claim(row));
         }
         (ClaimAction::Released, Some(SlotRow::Claim(row))) if row.fence == claim.fence => {
             changes.remove(System::Slots.id(), &slot_key);
+            changes.remove(System::Claims.id(), &slot_key);
         }
         // A stale holder changes nothing; what it reported stays in the log as evidence.
         (ClaimAction::Extended { .. } | ClaimAction::Released | ClaimAction::Refused { .. }, _) => {}

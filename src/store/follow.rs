@@ -251,8 +251,8 @@ impl LogFollower {
         let published = self.shared.publisher.load();
         let upto = sequence_key(sequence);
         let bounds = (std::ops::Bound::Unbounded, std::ops::Bound::Included(&upto[..]));
-        let range = published.view.range(System::Erased.id(), bounds).map_err(|error| error.to_string())?;
-        let Some(row) = range.rev().next() else { return Ok(false) };
+        let mut range = published.view.range(System::Erased.id(), bounds).map_err(|error| error.to_string())?;
+        let Some(row) = range.next_back() else { return Ok(false) };
         let (key, value) = row.map_err(|error| error.to_string())?;
         let last: u64 = super::rows::open_row(System::Erased, key.key(), &value).map_err(|error| error.to_string())?;
         Ok(sequence <= last)
@@ -321,7 +321,9 @@ fn kind(body: Body) -> Result<(EntryKind, Vec<TableChanges>), String> {
         | Body::Restore(_)
         | Body::Claim(_)
         | Body::Effect(_)
-        | Body::Callback(_)) => (EntryKind::Maintenance { name: other.kind() }, Vec::new()),
+        | Body::Callback(_)
+        | Body::Follower(_)
+        | Body::Activity(_)) => (EntryKind::Maintenance { name: other.kind() }, Vec::new()),
     })
 }
 

@@ -104,7 +104,14 @@ fn create(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Res
     let store_id = StoreId(identity.store_id);
     let file = disk.open(STATE, OpenMode::Create).map_err(OpenError::io("make", STATE))?;
     let backend = RedbBackend::new(file, gate.clone());
-    let meta = |epoch, clock_mark_ms| Meta { store_id: store_id.as_u128(), epoch, applied_sequence: 0, clock_mark_ms };
+    let meta = |epoch, clock_ms| Meta {
+        store_id: store_id.as_u128(),
+        epoch,
+        applied_epoch: 0,
+        applied_sequence: 0,
+        clock_mark_ms: clock_ms,
+        clock_trusted_ms: clock_ms,
+    };
     let engine = Engine::create(backend, Arc::clone(&builder.catalog), meta(0, 0), builder.limits.cache_bytes)?;
     let log = recover(disk, store_id, &CheckpointState { epoch: 0, applied_sequence: 0 }, wall.0)?;
     // From here on the state knows that there is a log: an empty one would be a loss.
@@ -159,6 +166,7 @@ struct CaughtUp {
     view: View,
     position: Position,
     last_time: TimestampMs,
+    clock_trusted: TimestampMs,
     /// Bytes of payload in the map that is not folded.
     log_bytes: u64,
 }
@@ -174,8 +182,9 @@ fn catch_up(
     let meta = snapshot.meta();
     let mut folder = Folder::new(engine, gate.clone(), Arc::clone(disk), &builder.limits);
     let mut overlay = Overlay::new(&View::new(snapshot));
-    let mut position = Position { epoch: meta.epoch, sequence: meta.applied_sequence };
+    let mut position = Position { epoch: meta.applied_epoch, sequence: meta.applied_sequence };
     let mut last_time = TimestampMs(meta.clock_mark_ms);
+    let clock_trusted = TimestampMs(meta.clock_trusted_ms);
     let mut log_bytes = 0;
     let total = log.durable.saturating_sub(meta.applied_sequence);
     while let Some(frame) = log.reader.next(log.durable)? {
@@ -189,8 +198,13 @@ fn catch_up(
         log_bytes += frame.payload.len() as u64;
         if overlay.view().active.bytes() >= builder.limits.fold_bytes {
             let map = overlay.into_map();
-            let meta =
-                Meta { epoch: log.epoch, applied_sequence: position.sequence, clock_mark_ms: last_time.0, ..meta };
+            let meta = Meta {
+                epoch: log.epoch,
+                applied_epoch: position.epoch,
+                applied_sequence: position.sequence,
+                clock_mark_ms: last_time.0,
+                ..meta
+            };
             let snapshot = folder.fold_at_open(&Fold { map, meta, log_bytes: std::mem::take(&mut log_bytes) })?;
             let done = position.sequence.saturating_sub(total_start(log.durable, total));
             tracing::info!(done, total, "applying the log");
@@ -198,7 +212,7 @@ fn catch_up(
         }
     }
     let view = overlay.view().clone();
-    Ok((identity, log, folder, CaughtUp { view, position, last_time, log_bytes }))
+    Ok((identity, log, folder, CaughtUp { view, position, last_time, clock_trusted, log_bytes }))
 }
 
 const fn total_start(durable: u64, total: u64) -> u64 {
@@ -220,7 +234,8 @@ fn start(
     let store_id = StoreId(identity.store_id);
     let operations = builder.operations_by_name();
     let headers = builder.header_set();
-    let time = StoreTime::start(Arc::clone(&builder.clock), state.last_time, builder.clock_leap_max);
+    let time =
+        StoreTime::start(Arc::clone(&builder.clock), state.last_time, state.clock_trusted, builder.clock_leap_max);
     let shared = Arc::new(Shared {
         number,
         store_id,

@@ -17,7 +17,14 @@ impl Store {
         let shared = self.shared();
         let published = shared.publisher.load();
         let catalog = Arc::new(Catalog::new(&SYSTEM_TABLES));
-        let meta = Meta { store_id: shared.store_id.as_u128(), epoch: 1, applied_sequence: 0, clock_mark_ms: 0 };
+        let meta = Meta {
+            store_id: shared.store_id.as_u128(),
+            epoch: 1,
+            applied_epoch: 0,
+            applied_sequence: 0,
+            clock_mark_ms: 0,
+            clock_trusted_ms: 0,
+        };
         let empty = Engine::create_in_memory(Arc::clone(&catalog), meta).expect("an empty state is made");
         let mut replayed = Overlay::new(&View::new(empty.snapshot().expect("an empty state is read")));
         let mut reader =

@@ -16,13 +16,14 @@ use crate::protocol::identity::{Digest, ScopeHash};
 use crate::state::{Codec, TableId, open_sealed, seal};
 
 /// The system tables, in the order of their fixed ids.
-pub(super) const SYSTEM_TABLES: [&str; 6] = [
+pub(super) const SYSTEM_TABLES: [&str; 7] = [
     "_counterfoil/scopes",
     "_counterfoil/slots",
     "_counterfoil/replies",
     "_counterfoil/expiry",
     "_counterfoil/tables",
     "_counterfoil/erased",
+    "_counterfoil/claims",
 ];
 
 /// One system table, by its place in [`SYSTEM_TABLES`].
@@ -40,6 +41,8 @@ pub(super) enum System {
     Tables,
     /// First sequence of an erased range to its last.
     Erased,
+    /// A claimed slot's key to the claim's fence, so that an open finds the living claims without reading every slot.
+    Claims,
 }
 
 impl System {
@@ -58,6 +61,16 @@ pub(super) struct ScopeRow {
     pub(super) tenant: String,
     pub(super) actor: String,
     pub(super) operation: String,
+    /// Receipts of the scope up to this sequence are erased; 0 if none is. One row erases an actor's or a tenant's at
+    /// once in every answer.
+    pub(super) erased_through: u64,
+}
+
+impl ScopeRow {
+    /// Whether it is the scope of these names.
+    pub(super) fn names(&self, tenant: &str, actor: &str, operation: &str) -> bool {
+        self.tenant == tenant && self.actor == actor && self.operation == operation
+    }
 }
 
 /// What is stored under a slot.
@@ -79,10 +92,9 @@ pub(super) struct ReceiptRow {
     pub(super) replay_until_ms: u64,
     pub(super) refuse_until_ms: u64,
     pub(super) allowed_until_ms: Option<u64>,
-    /// The deadline of this receipt's one expiry row.
-    pub(super) expiry_ms: u64,
-    /// Where the reply row is; none once it was swept or erased.
-    pub(super) reply_sequence: Option<u64>,
+    /// What the reply row weighs, so that a quota gives back exactly what it took. The row itself is under the
+    /// receipt's sequence, until it is swept or erased.
+    pub(super) reply_bytes: u64,
     pub(super) reply_erased: bool,
     pub(super) body_dropped: bool,
     pub(super) redacted: bool,
@@ -96,6 +108,7 @@ pub(super) struct ClaimRow {
     pub(super) digest: [u8; 32],
     pub(super) operation_version: u32,
     pub(super) fence: u64,
+    pub(super) lease_ms: u64,
     pub(super) lease_until_ms: u64,
     pub(super) holder: ClaimHolder,
     pub(super) attempt: u32,
@@ -106,9 +119,9 @@ pub(super) struct ClaimRow {
 /// One receipt that becomes due.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ExpiryRow {
-    /// The row's slot, as its key in the slots table.
+    /// What is due: for a receipt, its key in the slots table.
     #[serde(with = "crate::base::byte_string")]
-    pub(super) slot_key: Vec<u8>,
+    pub(super) key: Vec<u8>,
     pub(super) tier: Tier,
     /// The deadline to which the row moves when the replay tier was swept.
     pub(super) refuse_until_ms: u64,
@@ -125,7 +138,7 @@ pub(super) enum Tier {
 
 impl SlotRow {
     /// As admission sees it.
-    pub(super) fn stored<'a>(&'a self, digest: &'a mut Digest) -> Stored<'a> {
+    pub(super) fn stored<'a>(&'a self, digest: &'a mut Digest, erased_through: u64) -> Stored<'a> {
         match self {
             Self::Receipt(row) => {
                 *digest = Digest(row.digest);
@@ -134,7 +147,7 @@ impl SlotRow {
                     operation_version: row.operation_version,
                     replay_until: TimestampMs(row.replay_until_ms),
                     refuse_until: TimestampMs(row.refuse_until_ms),
-                    reply_erased: row.reply_erased,
+                    reply_erased: row.reply_erased || row.position.sequence <= erased_through,
                 }
             }
             Self::Claim(row) => {

@@ -14,17 +14,18 @@ pub(super) struct StoreTime {
     at_open: TimestampMs,
     opened: Duration,
     state: ClockState,
+    trusted: TimestampMs,
 }
 
 impl StoreTime {
-    /// Starts from the mark that the store remembers (zero in a new store).
-    pub(super) fn start(clock: Arc<dyn Clock>, mark: TimestampMs, leap_max: Duration) -> Self {
-        let (at_open, state) = time_at_open(mark, clock.wall(), leap_max);
+    /// Starts from the mark that the store remembers (zero in a new store), and the last time that was beyond doubt.
+    pub(super) fn start(clock: Arc<dyn Clock>, mark: TimestampMs, trusted: TimestampMs, leap_max: Duration) -> Self {
+        let (at_open, state) = time_at_open(mark, trusted, clock.wall(), leap_max);
         if state != ClockState::Good {
             tracing::warn!(?state, store_time = %at_open, "the wall clock looks wrong beside the store's time");
         }
         let opened = clock.monotonic();
-        Self { clock, at_open, opened, state }
+        Self { clock, at_open, opened, state, trusted }
     }
 
     pub(super) fn now(&self) -> TimestampMs {
@@ -37,6 +38,14 @@ impl StoreTime {
 
     pub(super) fn monotonic(&self) -> Duration {
         self.clock.monotonic()
+    }
+
+    /// The last time that is beyond doubt: `time`, unless the clock is ahead of what anybody accepted.
+    pub(super) const fn trusted(&self, time: TimestampMs) -> TimestampMs {
+        match self.state {
+            ClockState::Ahead(_) => self.trusted,
+            ClockState::Good | ClockState::Behind(_) => time,
+        }
     }
 
     pub(super) const fn state(&self) -> ClockState {

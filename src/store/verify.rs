@@ -156,8 +156,7 @@ impl Checker<'_> {
         Ok(self.open(check, table, key, &bytes))
     }
 
-    /// Each receipt has its scope, its reply and its one expiry row. Returns the sequences of replies that receipts
-    /// point at.
+    /// Each receipt has its scope, its reply and its one expiry row. Returns the sequences under which receipts stand.
     fn check_receipts(&mut self) -> Result<HashSet<u64>, EngineError> {
         let mut replies = HashSet::new();
         for row in self.scan(System::Slots)? {
@@ -173,7 +172,7 @@ impl Checker<'_> {
             match self.open::<SlotRow>("receipts", System::Slots, key, &bytes) {
                 Some(SlotRow::Receipt(receipt)) => {
                     self.report.receipts += 1;
-                    replies.extend(receipt.reply_sequence);
+                    replies.insert(receipt.position.sequence);
                     self.check_receipt(key, &receipt)?;
                 }
                 Some(SlotRow::Claim(_)) => self.report.claims += 1,
@@ -189,28 +188,34 @@ impl Checker<'_> {
             self.report
                 .note("receipts", format!("the receipt at {at} is ahead of the log, which ends at {}", self.durable));
         }
-        if let Some(sequence) = receipt.reply_sequence
-            && self.find::<Reply>("receipts", System::Replies, &sequence_key(sequence))?.is_none()
-        {
-            self.report.note("receipts", format!("the receipt at {at} has lost its reply"));
+        // Before it is swept, the expiry row stands under the first deadline and the reply must be there.
+        let first = expiry_key(receipt.replay_until_ms, at.sequence);
+        let second = expiry_key(receipt.refuse_until_ms, at.sequence);
+        let mut expiry = self.find::<ExpiryRow>("receipts", System::Expiry, &first)?;
+        if expiry.is_none() {
+            expiry = self.find::<ExpiryRow>("receipts", System::Expiry, &second)?;
         }
-        let expiry = expiry_key(receipt.expiry_ms, at.sequence);
-        match self.find::<ExpiryRow>("receipts", System::Expiry, &expiry)? {
-            Some(row) if row.slot_key == key => {}
+        let swept = expiry.as_ref().is_none_or(|row| row.tier == Tier::Refuse);
+        match expiry {
+            Some(row) if row.key == key => {}
             Some(_) => {
-                self.report.note("receipts", format!("the expiry row of the receipt at {at} is of another slot"))
+                self.report.note("receipts", format!("the expiry row of the receipt at {at} is of another slot"));
             }
             None => self.report.note("receipts", format!("the receipt at {at} has no expiry row")),
+        }
+        let reply = self.find::<Reply>("receipts", System::Replies, &sequence_key(at.sequence))?;
+        if reply.is_none() && !swept && !receipt.reply_erased {
+            self.report.note("receipts", format!("the receipt at {at} has lost its reply"));
         }
         Ok(())
     }
 
     /// Each reply belongs to a receipt.
-    fn check_replies(&mut self, pointed_at: &HashSet<u64>) -> Result<(), EngineError> {
+    fn check_replies(&mut self, receipts: &HashSet<u64>) -> Result<(), EngineError> {
         for row in self.scan(System::Replies)? {
             let (key, bytes) = row?;
             let sequence = key.key().first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
-            if sequence.is_none_or(|sequence| !pointed_at.contains(&sequence)) {
+            if sequence.is_none_or(|sequence| !receipts.contains(&sequence)) {
                 self.report.note("replies", format!("reply {} belongs to no receipt", key.key().escape_ascii()));
             }
             self.open::<Reply>("replies", System::Replies, key.key(), &bytes);
@@ -223,7 +228,7 @@ impl Checker<'_> {
         for row in self.scan(System::Expiry)? {
             let (key, bytes) = row?;
             let Some(expiry) = self.open::<ExpiryRow>("expiry", System::Expiry, key.key(), &bytes) else { continue };
-            let receipt = match self.find::<SlotRow>("expiry", System::Slots, &expiry.slot_key)? {
+            let receipt = match self.find::<SlotRow>("expiry", System::Slots, &expiry.key)? {
                 Some(SlotRow::Receipt(receipt)) => receipt,
                 Some(SlotRow::Claim(_)) | None => {
                     self.report.note("expiry", format!("row {} is of no receipt", key.key().escape_ascii()));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::base::error::Error;
 use crate::base::name::Slot;
-use crate::base::position::TimestampMs;
+use crate::base::position::{Position, TimestampMs};
 use crate::base::receipt::Receipt;
 use crate::log::record::Body;
 use crate::log::{AppendError, Appender, OutgoingFrame};
@@ -278,15 +278,18 @@ impl Writer {
         }
         let map = std::mem::take(&mut next.view.active);
         next.view.frozen = Some(map.clone());
-        Some(self.fold_of(map, next.position.sequence))
+        Some(self.fold_of(map, next.position))
     }
 
-    fn fold_of(&mut self, map: MemoryMap, applied_sequence: u64) -> Fold {
+    fn fold_of(&mut self, map: MemoryMap, applied: Position) -> Fold {
+        let time = self.frame_time();
         let meta = Meta {
             store_id: self.shared.store_id.as_u128(),
             epoch: self.shared.epoch,
-            applied_sequence,
-            clock_mark_ms: self.frame_time().0,
+            applied_epoch: applied.epoch,
+            applied_sequence: applied.sequence,
+            clock_mark_ms: time.0,
+            clock_trusted_ms: self.shared.time.trusted(time).0,
         };
         Fold { map, meta, log_bytes: std::mem::take(&mut self.log_bytes_since_fold) }
     }
@@ -426,7 +429,7 @@ impl Writer {
         wait_for_folder(self);
         let published = self.shared.publisher.load();
         if published.view.frozen.is_none() && self.shared.poison.get().is_none() {
-            let fold = self.fold_of(published.view.active.clone(), published.position.sequence);
+            let fold = self.fold_of(published.view.active.clone(), published.position);
             self.send(Task::Finish(fold));
             while self.run_manual_task() {}
         }

@@ -18,25 +18,43 @@ pub(super) const META_KEY: &[u8] = b"meta";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meta {
     pub(crate) store_id: u128,
-    /// The epoch of the frame at `applied_sequence`.
+    /// The epoch of the opening that folded.
     pub(crate) epoch: u64,
+    /// The epoch of the frame at `applied_sequence`; 0 before the first.
+    pub(crate) applied_epoch: u64,
     /// The last sequence whose frame is part of this state.
     pub(crate) applied_sequence: u64,
     /// The store's clock when that frame was written.
     pub(crate) clock_mark_ms: u64,
+    /// The store's clock when it was last beyond doubt.
+    pub(crate) clock_trusted_ms: u64,
 }
 
 /// The stored form: only ever appended to.
 #[derive(Serialize, Deserialize)]
 enum StoredMeta {
-    V1 { store_id: u128, epoch: u64, applied_sequence: u64, clock_mark_ms: u64 },
+    V1 {
+        store_id: u128,
+        epoch: u64,
+        applied_epoch: u64,
+        applied_sequence: u64,
+        clock_mark_ms: u64,
+        clock_trusted_ms: u64,
+    },
 }
 
 impl Meta {
     pub(super) fn encode(&self) -> Result<Vec<u8>, EngineError> {
-        let Self { store_id, epoch, applied_sequence, clock_mark_ms } = *self;
-        let payload = encoding::encode(&StoredMeta::V1 { store_id, epoch, applied_sequence, clock_mark_ms })
-            .map_err(|error| EngineError::DamagedMeta(error.to_string()))?;
+        let Self { store_id, epoch, applied_epoch, applied_sequence, clock_mark_ms, clock_trusted_ms } = *self;
+        let payload = encoding::encode(&StoredMeta::V1 {
+            store_id,
+            epoch,
+            applied_epoch,
+            applied_sequence,
+            clock_mark_ms,
+            clock_trusted_ms,
+        })
+        .map_err(|error| EngineError::DamagedMeta(error.to_string()))?;
         Ok(envelope::seal(META_TABLE, META_KEY, Codec::Bincode, STATE_FORMAT, &payload))
     }
 
@@ -47,9 +65,9 @@ impl Meta {
         if sealed.version != STATE_FORMAT {
             return Err(EngineError::Format { found: sealed.version, supported: STATE_FORMAT });
         }
-        let StoredMeta::V1 { store_id, epoch, applied_sequence, clock_mark_ms } =
+        let StoredMeta::V1 { store_id, epoch, applied_epoch, applied_sequence, clock_mark_ms, clock_trusted_ms } =
             encoding::decode(sealed.payload).map_err(|error| EngineError::DamagedMeta(error.to_string()))?;
-        Ok(Self { store_id, epoch, applied_sequence, clock_mark_ms })
+        Ok(Self { store_id, epoch, applied_epoch, applied_sequence, clock_mark_ms, clock_trusted_ms })
     }
 
     /// Where a state stands in the order of all states of a store.
@@ -62,7 +80,14 @@ impl Meta {
 mod tests {
     use super::*;
 
-    const META: Meta = Meta { store_id: 7, epoch: 3, applied_sequence: 1 << 40, clock_mark_ms: 1_700_000_000_000 };
+    const META: Meta = Meta {
+        store_id: 7,
+        epoch: 3,
+        applied_epoch: 2,
+        applied_sequence: 1 << 40,
+        clock_mark_ms: 1_700_000_000_000,
+        clock_trusted_ms: 1_600_000_000_000,
+    };
 
     #[test]
     fn metadata_comes_back_as_written() {
