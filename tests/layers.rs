@@ -28,7 +28,9 @@ fn assert_none(rule: &str, broken: &[String]) {
 
 /// Every line of code, tests included, with where it stands.
 fn lines_of(sources: &[Source]) -> impl Iterator<Item = (&Source, usize, &str)> {
-    sources.iter().flat_map(|source| source.code.lines().enumerate().map(move |(index, line)| (source, index + 1, line)))
+    sources
+        .iter()
+        .flat_map(|source| source.code.lines().enumerate().map(move |(index, line)| (source, index + 1, line)))
 }
 
 #[test]
@@ -120,7 +122,10 @@ fn every_numbered_invariant_is_cited() {
         };
         let numbers: Vec<u32> = read(file).lines().filter_map(defined).collect();
         let expected: Vec<u32> = (1..).take(numbers.len()).collect();
-        assert!(numbers.len() >= 5 && numbers == expected, "{file} defines {letter}1, {letter}2 .. in order: {numbers:?}");
+        assert!(
+            numbers.len() >= 5 && numbers == expected,
+            "{file} defines {letter}1, {letter}2 .. in order: {numbers:?}"
+        );
         for number in numbers {
             let id = format!("{letter}{number}");
             let mut lines = sources.iter().flat_map(|source| source.text.lines());
@@ -138,8 +143,12 @@ fn no_file_is_too_long_to_be_read() {
             let lines = source.text.lines().count();
             match LONG_FILES.iter().find(|(path, _)| *path == source.path) {
                 None if lines > FILE_LINES_MAX => broken.push(format!("{} has {lines} lines", source.path)),
-                Some((_, max)) if lines > *max => broken.push(format!("{} has {lines} lines, more than before", source.path)),
-                Some(_) if lines <= FILE_LINES_MAX => broken.push(format!("{} is short now: take it off the list", source.path)),
+                Some((_, max)) if lines > *max => {
+                    broken.push(format!("{} has {lines} lines, more than before", source.path))
+                }
+                Some(_) if lines <= FILE_LINES_MAX => {
+                    broken.push(format!("{} is short now: take it off the list", source.path))
+                }
                 _ => {}
             }
         }
@@ -154,7 +163,8 @@ fn nothing_names_the_machine_it_was_written_on() {
     let mut broken = Vec::new();
     let folders = ["src", "tests", "examples", "benches", "docs", ".ci"];
     let top = std::fs::read_dir(root()).expect("readable").map(|entry| entry.expect("readable").path());
-    let top = top.filter(|path| path.extension().is_some_and(|end| ["md", "toml", "lock"].iter().any(|known| end == *known)));
+    let top =
+        top.filter(|path| path.extension().is_some_and(|end| ["md", "toml", "lock"].iter().any(|known| end == *known)));
     for path in folders.iter().flat_map(|folder| files_below(folder)).chain(top) {
         // What is not text is a fixture.
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
