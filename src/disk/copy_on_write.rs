@@ -2,6 +2,7 @@
 //! finds.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc;
 
@@ -108,11 +109,10 @@ impl redb::StorageBackend for CopyOnWrite {
         let mut copy = self.copy.lock();
         copy.len = copy.len.max(offset.saturating_add(data.len() as u64));
         Self::pages(offset, data.len(), |page, within, buffer| {
-            if !copy.pages.contains_key(&page) {
-                let original = self.original(page)?;
-                copy.pages.insert(page, original);
-            }
-            let bytes = copy.pages.get_mut(&page).expect("it was just put there");
+            let bytes = match copy.pages.entry(page) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => entry.insert(self.original(page)?),
+            };
             bytes[within].copy_from_slice(&data[buffer]);
             Ok(())
         })

@@ -87,27 +87,26 @@ impl Appender {
         self.segment.name.epoch
     }
 
-    /// The store whose log this is.
-    pub(crate) fn store_id(&self) -> StoreId {
-        self.store_id
-    }
-
     /// The segment being written.
+    #[cfg(test)]
     pub(crate) fn segment(&self) -> SegmentName {
         self.segment.name
     }
 
     /// The last sequence appended.
+    #[cfg(test)]
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
     /// The last sequence that this process saw synced: the bound for readers.
+    #[cfg(test)]
     pub(crate) fn durable(&self) -> u64 {
         self.durable
     }
 
     /// Whether a write or sync failed, after which the appender refuses everything.
+    #[cfg(test)]
     pub(crate) fn has_failed(&self) -> bool {
         self.failed
     }

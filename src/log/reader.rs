@@ -63,6 +63,7 @@ impl LogReader {
     }
 
     /// The sequence of the operation that comes next.
+    #[cfg(test)]
     pub(crate) fn position(&self) -> u64 {
         self.wanted
     }

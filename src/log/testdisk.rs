@@ -74,13 +74,17 @@ impl TestDisk {
         disk
     }
 
-    /// The same, but of what was not synced each sector may have reached the disk all the same.
+    /// The same, but of what was not synced each sector and each name may have reached the disk all the same.
     pub(super) fn after_torn_power_loss(&self, mut survives: impl FnMut() -> bool) -> Self {
         let disk = self.after_kill();
         let mut state = disk.state();
-        if survives() {
-            state.durable_names = state.names.clone();
+        for (name, id) in state.names.clone() {
+            if state.durable_names.get(&name) != Some(&id) && survives() {
+                state.durable_names.insert(name, id);
+            }
         }
+        let names = state.names.clone();
+        state.durable_names.retain(|name, _| names.contains_key(name) || !survives());
         state.names = state.durable_names.clone();
         for content in &mut state.files {
             let len = if survives() { content.cached.len() } else { content.durable.len() };

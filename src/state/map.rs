@@ -32,11 +32,13 @@ impl MemoryMap {
         self.rows.get(key).map(Option::as_ref)
     }
 
+    #[cfg(test)]
     pub(crate) fn insert(&mut self, key: RowKey, value: Bytes) {
         self.set(key, Some(value));
     }
 
     /// Marks a row as deleted, whether or not a lower layer has it.
+    #[cfg(test)]
     pub(crate) fn remove_mark(&mut self, key: RowKey) {
         self.set(key, None);
     }

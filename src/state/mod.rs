@@ -30,15 +30,14 @@ pub use table::{
 };
 
 pub(crate) use bytes::Bytes;
-pub(crate) use catalog::{Catalog, SYSTEM_PREFIX};
-pub(crate) use engine::{
-    CACHE_BYTES_DEFAULT, CopyCheck, Engine, EngineError, EngineStats, FoldDurability, Meta, STATE_FORMAT, Snapshot,
-    check_copy,
-};
-pub(crate) use envelope::{ENVELOPE_BYTES, RowDamage, RowError, Sealed, open_sealed, seal};
+pub(crate) use catalog::Catalog;
+pub(crate) use engine::{Engine, EngineError, FoldDurability, Meta, Snapshot, check_copy};
+pub(crate) use envelope::{open_sealed, seal};
 pub(crate) use limits::TableLimits;
 pub(crate) use map::MemoryMap;
 pub(crate) use merge::RowRange;
-pub(crate) use row_key::{KeyText, RowKey, TableId};
+pub(crate) use row_key::{RowKey, TableId};
 pub(crate) use table::{Compat, Declarations, TxRows};
-pub(crate) use view::{ALL, KeyBounds, Overlay, Rows, View};
+#[cfg(test)]
+pub(crate) use view::KeyBounds;
+pub(crate) use view::{ALL, Overlay, Rows, View};

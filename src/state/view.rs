@@ -113,6 +113,7 @@ impl Overlay {
     }
 
     /// Takes over all rows of a map, deletions included: the writes of a transaction.
+    #[cfg(test)]
     pub(crate) fn apply(&mut self, writes: &MemoryMap) {
         for (key, value) in writes.iter() {
             self.view.active.set(key.clone(), value.cloned());

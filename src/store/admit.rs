@@ -31,6 +31,7 @@ pub(super) struct Prepared {
 }
 
 /// What a submission comes to.
+#[expect(clippy::large_enum_variant, reason = "it lives for one match; a box would cost each replay an allocation")]
 #[derive(Debug)]
 pub(super) enum Verdict {
     Execute,

@@ -33,9 +33,10 @@ pub(super) struct PendingFrame {
 }
 
 /// One submission that has its answer; nobody has heard it yet.
+#[expect(clippy::large_enum_variant, reason = "nearly all members are operations")]
 #[derive(Debug)]
 pub(super) enum Member {
-    Operation { prepared: Box<Prepared>, responder: Responder<Receipt>, answer: Result<Receipt, Error> },
+    Operation { prepared: Prepared, responder: Responder<Receipt>, answer: Result<Receipt, Error> },
     Write { responder: Responder<Option<Position>>, answer: Result<Option<Position>, Error>, wrote: bool },
 }
 
@@ -132,7 +133,7 @@ impl<'a> Batch<'a> {
             }
         };
         self.shared.counters.count(&answer);
-        self.members.push(Member::Operation { prepared: Box::new(prepared), responder, answer });
+        self.members.push(Member::Operation { prepared, responder, answer });
     }
 
     fn execute(

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use crate::disk::{Disk, DiskFile, DiskLock, OpenMode};
+use crate::disk::{Disk, DiskLock, OpenMode};
 
 use super::identity::read_small;
 use super::open_error::OpenError;

@@ -16,6 +16,7 @@ pub(super) type OperationClosure = Box<dyn FnOnce(&Tx<'_>) -> Result<Decision, F
 pub(super) type WriteClosure = Box<dyn FnOnce(&Tx<'_>) -> Result<(), Failure> + Send>;
 
 /// One submission.
+#[expect(clippy::large_enum_variant, reason = "nearly all submissions are operations")]
 pub(super) enum Job {
     Operation(OperationJob),
     Write(WriteJob),

@@ -255,6 +255,7 @@ fn start(
         counters: super::counters::Counters::default(),
         readers: Readers::default(),
         recovery: log.report,
+        oldest_sequence: log.oldest,
     });
     let workshop = Workshop { disk, store_id };
     let engines =

@@ -109,7 +109,13 @@ impl From<LogError> for OpenError {
             LogError::ForeignStore { file, .. } => Self::Mixed { file },
             LogError::NewerFormat { file, what } => Self::Log(format!("{file} has a newer format ({what})")),
             LogError::MissingSegment { file } => Self::Missing { missing: file },
-            other => Self::Log(other.to_string()),
+            other @ (LogError::Prepare(_)
+            | LogError::BadHeader { .. }
+            | LogError::MissingBefore { .. }
+            | LogError::Damaged { .. }
+            | LogError::Diverged { .. }
+            | LogError::NotRetained { .. }
+            | LogError::EpochsExhausted { .. }) => Self::Log(other.to_string()),
         }
     }
 }
@@ -118,7 +124,16 @@ impl From<EngineError> for OpenError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::OtherStore { .. } => Self::Mixed { file: super::open::STATE.to_owned() },
-            other => Self::State(other.to_string()),
+            other @ (EngineError::Empty
+            | EngineError::NotEmpty(_)
+            | EngineError::NoMeta
+            | EngineError::DamagedMeta(_)
+            | EngineError::Format { .. }
+            | EngineError::Backwards { .. }
+            | EngineError::TooManyTables
+            | EngineError::Closed
+            | EngineError::Panicked { .. }
+            | EngineError::Redb { .. }) => Self::State(other.to_string()),
         }
     }
 }

@@ -48,6 +48,7 @@ pub(super) struct Shared {
     pub(super) readers: Readers,
     /// What recovery found at open.
     pub(super) recovery: RecoveryReport,
+    pub(super) oldest_sequence: u64,
 }
 
 /// Open views, so that the stats can name the oldest: it keeps maps and pages alive.

@@ -13,6 +13,8 @@ use super::shared::Shared;
 pub struct Stats {
     /// The last durable entry; sequence 0 before the first.
     pub position: Position,
+    /// The oldest entry that the log retains.
+    pub oldest_sequence: u64,
     /// The store's time.
     pub store_time: TimestampMs,
     /// What the wall clock looked like when the store was opened.
@@ -67,6 +69,7 @@ impl Stats {
         let (views, oldest) = shared.readers.oldest();
         Self {
             position: published.position,
+            oldest_sequence: shared.oldest_sequence,
             store_time: now,
             clock: shared.time.state(),
             stopped: shared.poison.get().map(|stopped| stopped.cause.clone()),

@@ -230,6 +230,7 @@ impl Writer {
                 self.in_flight.clear();
                 self.finish(batch);
             }
+            Err(error) if error.nothing_written() => self.refuse(batch, &Error::DiskFull(error.to_string())),
             Err(error) => self.stop(batch, &error),
         }
     }
@@ -359,6 +360,7 @@ impl Writer {
 
     /// Nothing was written: who has a receipt from before gets it, all others are told that nothing was executed.
     fn refuse(&mut self, batch: Batch<'_>, error: &Error) {
+        self.in_flight.clear();
         let reason = error.to_string();
         tracing::warn!(%reason, "a batch was refused before anything was written");
         // No answer of the batch stands, since any closure may have read what another one wrote.

@@ -8,7 +8,7 @@ use super::names::NameOp;
 /// Looking at files and damaging them. None of this counts as a call, and it works without power as well.
 impl SimDisk {
     /// A digest of all names and contents, durable and cached: equal images need to be checked only once.
-    pub(crate) fn image_hash(&self) -> u128 {
+    pub fn image_hash(&self) -> u128 {
         let state = self.shared.state.lock();
         let mut hasher = blake3::Hasher::new();
         let mut part = |bytes: &[u8]| {
@@ -36,24 +36,24 @@ impl SimDisk {
     }
 
     /// Every file with the content that reads see.
-    pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
+    pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let state = self.shared.state.lock();
         state.cached_files().map(|(name, inode)| (name.to_owned(), Vec::clone(&inode.cached))).collect()
     }
 
     /// The content that reads of this file see; `None` if it is absent.
-    pub(crate) fn read_file(&self, name: &str) -> Option<Vec<u8>> {
+    pub fn read_file(&self, name: &str) -> Option<Vec<u8>> {
         let state = self.shared.state.lock();
         state.file(name).ok().map(|inode| Vec::clone(&state.inode(inode).cached))
     }
 
     /// Puts a file there, with missing directories, durable at once. An existing one keeps its identity.
-    pub(crate) fn write_file(&self, name: &str, bytes: impl Into<Vec<u8>>) {
+    pub fn write_file(&self, name: &str, bytes: impl Into<Vec<u8>>) {
         self.shared.state.lock().plant(name, bytes.into());
     }
 
     /// Removes a file, durably at once. False if it is absent.
-    pub(crate) fn remove_file(&self, name: &str) -> bool {
+    pub fn remove_file(&self, name: &str) -> bool {
         let mut state = self.shared.state.lock();
         let there = state.file(name).is_ok();
         if there {
@@ -64,7 +64,7 @@ impl SimDisk {
     }
 
     /// Renames a file, durably at once. False if it is absent.
-    pub(crate) fn rename_file(&self, from: &str, to: &str) -> bool {
+    pub fn rename_file(&self, from: &str, to: &str) -> bool {
         let mut state = self.shared.state.lock();
         let there = state.file(from).is_ok();
         if there {
@@ -75,7 +75,7 @@ impl SimDisk {
     }
 
     /// Cuts or extends a file, durably at once. False if it is absent.
-    pub(crate) fn truncate_file(&self, name: &str, len: usize) -> bool {
+    pub fn truncate_file(&self, name: &str, len: usize) -> bool {
         let Some(mut content) = self.read_file(name) else { return false };
         content.resize(len, 0);
         self.write_file(name, content);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::log::frame::FrameKind;
+use crate::log::name::SegmentName;
 use crate::log::scan::{Scanned, SegmentReader};
 
 /// A closed log of five operations in two segments, and a state that contains nothing.
@@ -108,6 +109,16 @@ fn a_damaged_mark_in_front_of_an_unproven_operation_does_not_lose_it() {
     assert_damaged(try_open(&disk.after_kill(), NEW), &file(1, 0), 512, 1);
     let report = check_all(&disk, ID, Extent::Closed { applied: 0 }).expect("checked");
     assert_eq!(report.problems.len(), 1);
+}
+
+#[test]
+fn the_oldest_segment_with_a_damaged_first_frame_is_damaged_and_not_missing() {
+    let disk = closed();
+    let mut log = open(&disk, NEW).appender;
+    commit(&mut log, &["six"]);
+    disk.delete(&file(1, 0));
+    disk.edit(&file(1, 1), |bytes| bytes[512] ^= 1);
+    assert_damaged(try_open(&disk, at(1, 3)), &file(1, 1), 512, 4);
 }
 
 #[test]

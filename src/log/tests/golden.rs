@@ -1,7 +1,10 @@
 //! Format 1, byte for byte. This file is never written anew: a change that breaks it is a new format.
 
 use super::*;
+use crate::log::frame::FrameHeader;
+use crate::log::frame::FrameKind;
 use crate::log::frame::{Seed, encode};
+use crate::log::name::SegmentName;
 use crate::log::scan::{EndReason, Scanned, SegmentReader};
 use crate::log::segment::SegmentHeader;
 

@@ -9,6 +9,8 @@ mod writing;
 
 use super::testdisk::TestDisk;
 use super::*;
+use crate::log::appender::Appended;
+use crate::log::name::SegmentName;
 
 const ID: StoreId = StoreId([0xc0; 16]);
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::log::scan::{Scanned, SegmentReader};
 
 #[test]
 fn a_reader_follows_the_appender_over_segments_and_never_past_its_bound() {
@@ -24,6 +25,17 @@ fn a_reader_follows_the_appender_over_segments_and_never_past_its_bound() {
     assert!(seen.iter().zip(1..).all(|((sequence, _), expected)| *sequence == expected));
     let from = drain(&mut LogReader::open(disk.arc(), ID, 33).expect("open"), 70);
     assert_eq!(from, seen[32..70]);
+}
+
+#[test]
+fn a_segment_reader_at_the_end_sees_what_is_appended_later() {
+    let disk = TestDisk::default();
+    let mut log = open(&disk, NEW).appender;
+    let mut reader = SegmentReader::open(&disk, ID, log.segment()).expect("a good header");
+    assert!(matches!(reader.next().expect("readable"), Scanned::Mark(_)));
+    assert!(matches!(reader.next().expect("readable"), Scanned::End(_)));
+    commit(&mut log, &["one"]);
+    assert!(matches!(reader.next().expect("readable"), Scanned::Entry(_)));
 }
 
 #[test]

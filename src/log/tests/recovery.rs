@@ -1,4 +1,6 @@
 use super::*;
+use crate::log::retain::removable;
+use crate::log::retain::remove_oldest;
 
 #[test]
 fn an_epoch_is_never_used_twice_even_if_only_a_temporary_name_carries_it() {
@@ -83,6 +85,50 @@ fn dead_frames_of_an_older_epoch_are_not_mixed_with_live_ones_of_the_same_sequen
     assert_eq!(contents(&mut log), ["one", "new two", "new three", "new four"]);
     for applied in 0..4 {
         assert_eq!(contents(&mut open(&disk.after_kill(), at(2, applied))).len() as u64, 4 - applied);
+    }
+}
+
+#[test]
+fn dead_frames_stay_dead_even_if_they_read_well_again() {
+    let disk = TestDisk::default();
+    let mut log = open(&disk, NEW).appender;
+    commit(&mut log, &["one"]);
+    log.append_mark(0).expect("marked");
+    log.sync().expect("synced");
+    append(&mut log, &["old two", "old three"]).expect("appended");
+    let old = disk.bytes(&file(1, 0));
+    let disk = disk.after_power_loss();
+    let mut log = open(&disk, NEW).appender;
+    commit(&mut log, &["new two", "new three"]);
+    disk.edit(&file(1, 0), |bytes| bytes.copy_from_slice(&old));
+    let report = check_all(&disk, ID, Extent::Closed { applied: 0 }).expect("checked");
+    assert_eq!((report.entries, report.ignored, report.problems.len()), (3, 2, 0), "L6");
+    assert_eq!(drain(&mut LogReader::open(disk.arc(), ID, 1).expect("open"), 3)[1].1, "new two", "L6");
+    assert_eq!(contents(&mut open(&disk, NEW)), ["one", "new two", "new three"], "L6");
+}
+
+#[test]
+fn frames_of_two_appends_without_a_sync_prove_nothing() {
+    let disk = TestDisk::default();
+    let mut log = open(&disk, NEW).appender;
+    append(&mut log, &["one"]).expect("appended");
+    append(&mut log, &["two"]).expect("appended");
+    let log = open(&disk.after_kill(), NEW);
+    assert_eq!((log.durable, log.report.copied_frames), (2, 2), "L5");
+}
+
+#[test]
+fn an_epoch_without_its_mark_still_stands_on_what_it_continues_after() {
+    let disk = TestDisk::default();
+    let mut log = open(&disk, NEW).appender;
+    commit(&mut log, &["one", "two"]);
+    log.close(None, 0).expect("closed");
+    open(&disk, NEW);
+    disk.edit(&file(2, 0), |bytes| bytes[512..560].fill(0));
+    for epoch in 3..5 {
+        let mut log = open(&disk, NEW);
+        assert_eq!((log.epoch, log.report.copied_frames), (epoch, 0));
+        assert_eq!(contents(&mut log), ["one", "two"]);
     }
 }
 
@@ -214,6 +260,9 @@ fn an_epoch_that_does_not_reach_the_next_one_is_damaged() {
     let before = disk.image();
     assert_damaged(try_open(&disk, at(1, 0)), &file(1, 0), two.offset, 2);
     assert_eq!(disk.image(), before, "L7: nothing is changed");
+    let worse = disk.after_kill();
+    worse.edit(&file(2, 0), |bytes| bytes[520] ^= 1);
+    assert_damaged(try_open(&worse, at(1, 0)), &file(1, 0), two.offset, 2);
     // Once it is folded, an older epoch is not needed.
     assert_eq!(contents(&mut open(&disk, at(1, 2))), ["three"]);
 }

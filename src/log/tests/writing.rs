@@ -1,3 +1,4 @@
+use crate::log::limits::FRAME_PAYLOAD_BYTES_MAX;
 use std::io;
 
 use super::*;

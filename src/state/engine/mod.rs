@@ -20,16 +20,17 @@
 //! backend refuses writes first (design, section 3).
 
 mod check;
-mod copy;
 mod error;
 mod meta;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use check::{CopyCheck, check_copy};
+#[cfg(test)]
+use check::CopyCheck;
+pub(crate) use check::check_copy;
 pub(crate) use error::EngineError;
-pub(crate) use meta::{Meta, STATE_FORMAT};
+pub(crate) use meta::Meta;
 pub(crate) use snapshot::{Snapshot, StoredRows};
 
 use std::sync::Arc;
@@ -42,9 +43,6 @@ use self::snapshot::definition;
 use super::catalog::Catalog;
 use super::map::MemoryMap;
 
-/// Memory for pages of the tree. redb's own default, 1 GiB, is a server's; a library takes less until told otherwise.
-pub(crate) const CACHE_BYTES_DEFAULT: usize = 64 * 1024 * 1024;
-
 /// What becomes of a fold if power fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FoldDurability {
@@ -52,20 +50,6 @@ pub(crate) enum FoldDurability {
     Volatile,
     /// It and all folds before it are durable when the call returns.
     Checkpoint,
-}
-
-/// How much of the file is what. Collected by walking every page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct EngineStats {
-    /// Bytes of keys and values.
-    pub(crate) stored_bytes: u64,
-    /// Bytes of inner pages, headers and the allocator's records.
-    pub(crate) metadata_bytes: u64,
-    /// Bytes in half-empty and free pages: what a rewrite of the file would give back, about.
-    pub(crate) fragmented_bytes: u64,
-    pub(crate) allocated_pages: u64,
-    pub(crate) page_bytes: usize,
-    pub(crate) tree_height: u32,
 }
 
 /// The open tree.
@@ -136,30 +120,16 @@ impl Engine {
         })
     }
 
-    /// Walks every page, and no fold can run meanwhile. For an operator's question, not for a dashboard.
-    pub(crate) fn stats(&self) -> Result<EngineStats, EngineError> {
-        let transaction = self.database()?.begin_write().map_err(redb("beginning statistics"))?;
-        let stats = catch("collecting statistics", || transaction.stats().map_err(redb("collecting statistics")));
-        transaction.abort().map_err(redb("ending statistics"))?;
-        let stats = stats?;
-        Ok(EngineStats {
-            stored_bytes: stats.stored_bytes(),
-            metadata_bytes: stats.metadata_bytes(),
-            fragmented_bytes: stats.fragmented_bytes(),
-            allocated_pages: stats.allocated_pages(),
-            page_bytes: stats.page_size(),
-            tree_height: stats.tree_height(),
-        })
-    }
-
     /// Closes the file. Snapshots that are still held answer [`EngineError::Closed`] from now on.
     ///
     /// redb would commit what is volatile on its way out, in one phase (against E2): whoever owns the backend refuses
     /// writes first, and then expects an error here.
+    #[cfg(test)]
     pub(crate) fn close(mut self) -> Result<(), EngineError> {
         self.close_database()
     }
 
+    #[cfg(test)]
     pub(crate) fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }

@@ -64,6 +64,7 @@ impl TxRows {
     }
 
     /// The first error that a handle or a range returned, whatever became of it.
+    #[cfg(test)]
     pub(crate) fn first_error(&self) -> Option<TableError> {
         self.sticky.0.lock().clone()
     }

@@ -1,5 +1,4 @@
 //! Tests of the canonical form as a whole.
-#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod agreement;
 mod limits;

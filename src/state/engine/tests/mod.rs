@@ -239,31 +239,7 @@ fn checking_a_copy_finds_damage_that_opening_does_not() {
 }
 
 #[test]
-fn a_copy_has_the_rows_and_the_metadata_of_its_snapshot() {
-    let engine = two_folds(&SharedFile::default());
-    let table = engine.catalog().id("orders").unwrap();
-    let snapshot = engine.snapshot().unwrap();
-    let mut map = MemoryMap::new();
-    put(&mut map, table, "later", "x");
-    engine.fold(&map, at(9), FoldDurability::Volatile).unwrap();
-    let copy = SharedFile::default();
-    assert!(engine.copy_into(&snapshot, copy.clone(), CACHE_BYTES, || true).unwrap());
-    let (_copy, copied) = open(copy.synced()).unwrap();
-    assert_eq!(copied.meta(), at(6));
-    assert_eq!(copied.len(table).unwrap(), 1);
-    assert_eq!(get(&copied, table, "b").as_deref(), Some("2"));
-}
-
-#[test]
-fn statistics_count_bytes_and_leave_the_engine_usable() {
-    let engine = two_folds(&SharedFile::default());
-    let stats = engine.stats().unwrap();
-    assert!(stats.stored_bytes > 0 && stats.allocated_pages > 0, "{stats:?}");
-    engine.fold(&MemoryMap::new(), at(7), FoldDurability::Checkpoint).unwrap();
-}
-
-#[test]
 fn an_engine_works_on_redbs_own_memory_backend() {
-    let engine = Engine::create(InMemoryBackend::new(), catalog(), META, CACHE_BYTES_DEFAULT).unwrap();
+    let engine = Engine::create(InMemoryBackend::new(), catalog(), META, CACHE_BYTES).unwrap();
     assert_eq!(engine.snapshot().unwrap().meta(), META);
 }

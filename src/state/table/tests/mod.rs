@@ -191,7 +191,7 @@ fn raw_values_are_stored_as_they_are() {
     let mut fixture = Fixture::all();
     fixture.run(|tx| tx.table(&BLOBS).unwrap().put(b"k", &vec![1, 2, 3]).unwrap());
     let (_, bytes) = fixture.nth_row(0);
-    assert_eq!(bytes[crate::state::ENVELOPE_BYTES..], [1, 2, 3]);
+    assert_eq!(bytes[crate::state::envelope::ENVELOPE_BYTES..], [1, 2, 3]);
     assert_eq!(fixture.read(&BLOBS).get(b"k").unwrap(), Some(vec![1, 2, 3]));
 }
 
