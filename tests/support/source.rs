@@ -5,17 +5,17 @@
 use std::path::{Path, PathBuf};
 
 /// The crate's directory.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// A text file of the crate.
-pub fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// All files below a folder, sorted. A folder that is not there, as in a package, is empty.
-pub fn files_below(folder: &str) -> Vec<PathBuf> {
+pub(crate) fn files_below(folder: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     collect(&root().join(folder), &mut files);
     files.sort();
@@ -34,35 +34,39 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 /// One file of Rust.
-pub struct Source {
+pub(crate) struct Source {
     /// From the crate's directory, with `/` between parts.
-    pub path: String,
-    pub text: String,
+    pub(crate) path: String,
+    pub(crate) text: String,
     /// The same lines without comments, and with strings empty.
-    pub code: String,
+    pub(crate) code: String,
 }
 
 /// All Rust files below a folder.
-pub fn sources(folder: &str) -> Vec<Source> {
+pub(crate) fn sources(folder: &str) -> Vec<Source> {
     let rust = files_below(folder).into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs"));
     rust.map(|path| {
         let text = std::fs::read_to_string(&path).expect("Rust is text");
         let path = path.strip_prefix(root()).expect("below the root").to_string_lossy().replace('\\', "/");
-        Source { code: strip(&text), path, text }
+        Source::new(&path, &text)
     })
     .collect()
 }
 
 impl Source {
+    pub(crate) fn new(path: &str, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned(), code: strip(text) }
+    }
+
     /// The folder below `src`, or the name of a file there.
-    pub fn layer(&self) -> &str {
+    pub(crate) fn layer(&self) -> &str {
         self.path.split('/').nth(1).unwrap_or_default().trim_end_matches(".rs")
     }
 
     /// Whether a line is part of a test: files are tests as a whole, and tests come last in others.
-    pub fn is_test(&self, line: usize) -> bool {
+    pub(crate) fn is_test(&self, line: usize) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or_default();
-        let whole = self.path.split('/').any(|part| part == "tests")
+        let whole = self.path.split('/').any(|part| part == "tests" || part.ends_with("_tests"))
             || ["tests.rs", "testing.rs", "testdisk.rs"].contains(&name)
             || name.ends_with("_tests.rs");
         whole || self.inline_tests_from().is_some_and(|from| line >= from)
@@ -73,7 +77,7 @@ impl Source {
     }
 
     /// What follows `crate::`, with its line: the layers that this file names.
-    pub fn named_layers(&self) -> Vec<(usize, String)> {
+    pub(crate) fn named_layers(&self) -> Vec<(usize, String)> {
         let mut named = Vec::new();
         for (at, _) in self.code.match_indices("crate::") {
             let line = self.code[..at].matches('\n').count() + 1;
@@ -89,7 +93,7 @@ impl Source {
     }
 
     /// Lines with so many `super::` that they leave the layer.
-    pub fn lines_that_climb_to_the_root(&self) -> Vec<usize> {
+    pub(crate) fn lines_that_climb_to_the_root(&self) -> Vec<usize> {
         let depth = self.path.split('/').filter(|part| !["src", "mod.rs", "lib.rs"].contains(part)).count();
         let inline = self.inline_tests_from();
         let climbs = |(index, line): (usize, &str)| {
@@ -128,7 +132,7 @@ fn group_heads(group: &str) -> Vec<String> {
 }
 
 /// Whether `word` stands in the line and is not a part of a longer word.
-pub fn is_word(line: &str, word: &str) -> bool {
+pub(crate) fn is_word(line: &str, word: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back().is_some_and(inside);
