@@ -4,7 +4,8 @@
 //! A caller that never heard the answer asks again with the same key, and gets the same answer instead of a second
 //! mutation. That holds through lost replies, retries, `kill -9` and loss of power, for everything the store answered.
 //!
-//! ```
+#![cfg_attr(feature = "store", doc = "```")]
+#![cfg_attr(not(feature = "store"), doc = "```ignore")]
 //! use counterfoil::{OperationType, Reply, Store, Table, Tx};
 //!
 //! const RESERVE: OperationType = OperationType::new("reserve_seat");
@@ -35,7 +36,7 @@
 //!
 //! # Features
 //!
-//! * `store` (default): the embedded store. Without it, only the base types and the canonical form of requests remain.
+//! * `store` (default): the embedded store. Without it, only names, positions, times and the clock remain.
 //! * `testing`: `testing::TestBed`, a store on a simulated disk that can lose power and a clock that moves when told to.
 //! * `uuid`: `uuid::Uuid` as a key of tables.
 
@@ -44,29 +45,34 @@ mod base;
 mod disk;
 #[cfg(feature = "store")]
 mod log;
+#[cfg(feature = "store")]
 mod protocol;
 #[cfg(feature = "store")]
 mod state;
 #[cfg(feature = "store")]
 mod store;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(any(all(test, feature = "store"), feature = "testing"))]
 pub mod testing;
 
 pub use base::clock::{Clock, SystemClock};
-pub use base::error::{Error, Execution, Failure, Gone};
 pub use base::invalid::Invalid;
 pub use base::limits::{
-    ACTOR_BYTES_MAX, CONTENT_TYPE_BYTES_MAX, KEY_BYTES_MAX, Limits, OPERATION_BYTES_MAX, OPERATION_VERSIONS_MAX,
+    ACTOR_BYTES_MAX, CONTENT_TYPE_BYTES_MAX, KEY_BYTES_MAX, OPERATION_BYTES_MAX, OPERATION_VERSIONS_MAX,
     RECORD_BYTES_CEILING, REPLY_HEADERS_MAX, RESOURCE_ID_BYTES_MAX, TENANT_BYTES_MAX, TRACE_ID_BYTES_MAX,
 };
 pub use base::name::{Actor, Key, OperationName, Slot, Tenant};
-pub use base::operation::{LeaseEnd, Operation, OperationType, Oversize, Request, Retention};
 pub use base::position::{NotAPosition, Position, TimestampMs};
-pub use base::receipt::{Outcome, Receipt, ReceiptMeta};
-pub use base::reply::{Decision, Reply};
-pub use protocol::canonical::error::CanonicalError;
+
 #[cfg(feature = "store")]
-pub use protocol::{admission::Access, retention::ClockState};
+pub use base::{
+    error::{Error, Execution, Failure, Gone},
+    limits::Limits,
+    operation::{LeaseEnd, Operation, OperationType, Oversize, Request, Retention},
+    receipt::{Outcome, Receipt, ReceiptMeta},
+    reply::{Decision, Reply},
+};
+#[cfg(feature = "store")]
+pub use protocol::{admission::Access, canonical::error::CanonicalError, retention::ClockState};
 #[cfg(feature = "store")]
 pub use state::{
     AsKey, Codec, KeyError, KeyPrefix, KeyRange, KeyReader, KeyWriter, Table, TableDeclaration, TableError, TableKey,

@@ -37,13 +37,13 @@ impl Clock for SystemClock {
 }
 
 /// A clock that moves only when told to.
-#[cfg(any(test, feature = "testing"))]
+#[cfg(any(all(test, feature = "store"), feature = "testing"))]
 #[derive(Clone, Debug)]
 pub struct VirtualClock {
     now: std::sync::Arc<parking_lot::Mutex<(TimestampMs, Duration)>>,
 }
 
-#[cfg(any(test, feature = "testing"))]
+#[cfg(any(all(test, feature = "store"), feature = "testing"))]
 impl VirtualClock {
     /// A clock whose wall shows `wall`.
     #[must_use]
@@ -64,7 +64,7 @@ impl VirtualClock {
     }
 }
 
-#[cfg(any(test, feature = "testing"))]
+#[cfg(any(all(test, feature = "store"), feature = "testing"))]
 impl Clock for VirtualClock {
     fn wall(&self) -> TimestampMs {
         self.now.lock().0

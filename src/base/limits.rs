@@ -1,5 +1,6 @@
 //! Every limit of the store, with its unit and its reason. Relations between them are checked at compile time.
 
+#[cfg(feature = "store")]
 use std::time::Duration;
 
 /// Most bytes of a tenant's name. Long enough for a UUID, a domain or an account path.
@@ -27,6 +28,7 @@ pub const RECORD_BYTES_CEILING: usize = 32 * 1024 * 1024;
 /// Limits of one store, set on the builder with [`crate::StoreBuilder::limits`].
 ///
 /// Each excess is a typed error before anything is changed.
+#[cfg(feature = "store")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -66,6 +68,7 @@ pub struct Limits {
     pub slow_closure: Duration,
 }
 
+#[cfg(feature = "store")]
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -88,15 +91,20 @@ impl Default for Limits {
     }
 }
 
+#[cfg(feature = "store")]
 const REPLY_BYTES_DEFAULT: usize = 256 * 1024;
+#[cfg(feature = "store")]
 const RECORD_BYTES_DEFAULT: usize = 4 * 1024 * 1024;
 
+#[cfg(feature = "store")]
 const _: () = assert!(REPLY_BYTES_DEFAULT < RECORD_BYTES_DEFAULT, "a reply is part of its record");
+#[cfg(feature = "store")]
 const _: () = assert!(RECORD_BYTES_DEFAULT <= RECORD_BYTES_CEILING);
 #[cfg(feature = "store")]
 const _: () =
     assert!(RECORD_BYTES_CEILING < super::encoding::ENCODED_BYTES_MAX, "what may be written must be readable");
 
+#[cfg(feature = "store")]
 impl Limits {
     /// The first relation between limits that does not hold, in words.
     pub(crate) fn fault(&self) -> Option<String> {

@@ -3,6 +3,7 @@
 use std::io;
 
 /// The directory part of a name; `""`, the store's own directory, when there is none.
+#[cfg(any(test, feature = "testing"))]
 pub(super) fn parent(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
@@ -24,6 +25,7 @@ pub(super) fn check_file(name: &str) -> io::Result<()> {
 }
 
 /// As [`check_file`], and `""` is fine: it is the store's own directory.
+#[cfg(any(test, feature = "testing"))]
 pub(super) fn check_dir(name: &str) -> io::Result<()> {
     if name.is_empty() { Ok(()) } else { check_file(name) }
 }

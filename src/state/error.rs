@@ -30,8 +30,8 @@ pub enum TableError {
         /// What differs: "key type", "codec" or "version".
         what: &'static str,
     },
-    /// An encoded key is longer than [`TableLimits::key_bytes_max`](super::TableLimits::key_bytes_max).
-    #[error("a key of table {table} has {bytes} bytes, above key_bytes_max = {bytes_max}: {key}")]
+    /// An encoded key is longer than [`Limits::row_key_bytes_max`](crate::Limits::row_key_bytes_max).
+    #[error("a key of table {table} has {bytes} bytes, above row_key_bytes_max = {bytes_max}: {key}")]
     KeyTooLong {
         /// The table.
         table: String,
@@ -42,8 +42,8 @@ pub enum TableError {
         /// The limit.
         bytes_max: usize,
     },
-    /// An encoded value is longer than [`TableLimits::value_bytes_max`](super::TableLimits::value_bytes_max).
-    #[error("the value for row {key} of table {table} has {bytes} bytes, above value_bytes_max = {bytes_max}")]
+    /// An encoded value is longer than [`Limits::row_bytes_max`](crate::Limits::row_bytes_max).
+    #[error("the value for row {key} of table {table} has {bytes} bytes, above row_bytes_max = {bytes_max}")]
     ValueTooLarge {
         /// The table.
         table: String,
@@ -55,15 +55,15 @@ pub enum TableError {
         bytes_max: usize,
     },
     /// The operation writes more rows than
-    /// [`TableLimits::operation_rows_max`](super::TableLimits::operation_rows_max).
+    /// [`Limits::operation_rows_max`](crate::Limits::operation_rows_max).
     #[error("the operation writes more rows than operation_rows_max = {rows_max}")]
     TooManyRows {
         /// The limit.
         rows_max: usize,
     },
     /// The operation writes more bytes than
-    /// [`TableLimits::operation_bytes_max`](super::TableLimits::operation_bytes_max).
-    #[error("the operation writes more bytes than operation_bytes_max = {bytes_max}")]
+    /// [`Limits::record_bytes_max`](crate::Limits::record_bytes_max).
+    #[error("the operation writes more bytes than record_bytes_max = {bytes_max}")]
     TooManyBytes {
         /// The limit.
         bytes_max: usize,

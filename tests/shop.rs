@@ -1,0 +1,105 @@
+//! The shop example does what the README says of it: kills and retries, and nothing is done twice or lost.
+
+#![cfg(feature = "store")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+#[test]
+fn orders_are_made_exactly_once_across_kills_and_the_habits_show_what_that_is_worth() {
+    let directory = tempfile::tempdir().unwrap();
+    let stores = directory.path().join("stores");
+    let output = shop(&["--orders", "300", "--kills", "2", "--seed", "7", "--json", "--dir", stores.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let report: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert_eq!(report["verdict"], "ok");
+
+    let counterfoil = &report["runs"][0];
+    assert_eq!(counterfoil["habit"], "counterfoil");
+    for fault in ["duplicates", "lost", "executed_though_refused", "reused_keys_executed", "stock_off", "unsettled"] {
+        assert_eq!(counterfoil["audit"][fault], 0, "{fault}: {text}");
+    }
+    let number = |value: &Value| value.as_u64().unwrap();
+    assert_eq!(number(&counterfoil["created"]) + number(&counterfoil["rejected"]), 300);
+    assert_eq!(counterfoil["created"], counterfoil["audit"]["orders_found"]);
+    assert_eq!(counterfoil["conflicts"], 6, "one key in fifty is used again");
+    assert_eq!(counterfoil["kills"].as_array().unwrap().len(), 2);
+    assert!(counterfoil["kills"].as_array().unwrap().iter().all(|kill| number(&kill["executed_unanswered"]) > 0));
+    assert!(stores.join("counterfoil").join("IDENTITY").is_file(), "--dir keeps the stores");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_with_a_hint_and_status_2() {
+    let full = tempfile::tempdir().unwrap();
+    std::fs::write(full.path().join("mine"), "precious").unwrap();
+    for (args, hint) in [
+        (&["--order", "300"][..], "unknown argument \"--order\""),
+        (&["--orders"], "--orders needs a value"),
+        (&["--orders", "many"], "it must be a whole number"),
+        (&["--kills=0"], "it must be from 1 to 100"),
+        (&["--orders", "30", "--kills", "5"], "--kills 5 needs at least --orders 100"),
+        (&["--json=yes"], "--json takes no value"),
+        (&["--dir", full.path().to_str().unwrap()], "it is not empty"),
+    ] {
+        let output = shop(args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(error.contains(hint), "{args:?}: {error}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn help_names_every_option_and_exit_status() {
+    let output = shop(&["--help"]);
+    let help = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0));
+    for text in ["--orders", "--kills", "--seed", "--dir", "--json", "Exit status", "NOT EXERCISED", "Examples"] {
+        assert!(help.contains(text), "{text}");
+    }
+}
+
+fn shop(args: &[&str]) -> Output {
+    Command::new(example()).args(args).output().expect("the example starts")
+}
+
+/// The example's binary. `cargo test` has built it; `cargo test --test shop` alone has not, or not lately.
+fn example() -> PathBuf {
+    static EXAMPLE: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    EXAMPLE
+        .get_or_init(|| {
+            let test = std::env::current_exe().expect("a test has a path");
+            let profile = test.parent().and_then(Path::parent).expect("tests are in target/<profile>/deps");
+            let binary = profile.join("examples").join(format!("shop{}", std::env::consts::EXE_SUFFIX));
+            if modified(&binary) < newest_source() {
+                build(profile.ends_with("release"));
+            }
+            binary
+        })
+        .clone()
+}
+
+fn build(release: bool) {
+    let mut cargo = Command::new(env!("CARGO"));
+    // `test`, not `build`: the same profile as this test, so that the dependencies need not be built again.
+    cargo.args(["test", "--no-run", "--example", "shop"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    if release {
+        cargo.arg("--release");
+    }
+    assert!(cargo.status().expect("cargo starts").success(), "the example does not build");
+}
+
+fn newest_source() -> Option<SystemTime> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/shop");
+    let entries = std::fs::read_dir(sources).expect("the sources are there");
+    entries.flatten().filter_map(|entry| modified(&entry.path())).max()
+}
+
+/// None, which is before any time, if there is no such file.
+fn modified(path: &Path) -> Option<SystemTime> {
+    path.metadata().ok()?.modified().ok()
+}
