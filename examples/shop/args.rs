@@ -18,8 +18,8 @@ instead: a receipt written in a second transaction, and a receipt kept in memory
 Usage: shop [options]        (cargo run --release --example shop -- [options])
 
 Options:
-  --orders N   orders in each of the three runs, 20 to 200000        [3000]
-  --kills N    kills in each run, 1 to 100, at least 20 orders each  [5]
+  --orders N   orders in each of the three runs, 50 to 200000        [3000]
+  --kills N    kills in each run, 1 to 100, at least 50 orders each  [5]
   --seed N     decides orders, lost replies and moments of the kills [7]
   --dir DIR    keep the three stores here; a new or empty directory  [a temporary one, removed if all is well]
   --json       print one JSON object instead of tables
@@ -27,7 +27,7 @@ Options:
 
 Exit status:
   0  the counterfoil run has 0 duplicates and 0 lost
-  1  it has not: please report it, with the seed and the store
+  1  it has not, or its tables do not add up: please report it, with the seed and the store
   2  wrong usage, or the run could not be carried out
   3  NOT EXERCISED: 0 and 0, but the run was too harmless to prove anything
 
@@ -57,7 +57,7 @@ pub(crate) struct RunArgs {
 }
 
 /// Fewer than that and a kill finds nothing to do.
-const ORDERS_PER_KILL_MIN: u64 = 20;
+const ORDERS_PER_KILL_MIN: u64 = 50;
 
 pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Command, String> {
     let mut args = args.peekable();
@@ -73,7 +73,7 @@ pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Command, Str
         };
         let mut value = || attached.clone().or_else(|| args.next()).ok_or_else(|| format!("{name} needs a value"));
         match name {
-            "--orders" => run.orders = number(name, value()?, 20..=200_000)?,
+            "--orders" => run.orders = number(name, value()?, 50..=200_000)?,
             "--kills" => run.kills = number(name, value()?, 1..=100)?,
             "--seed" => run.seed = number(name, value()?, 0..=u64::MAX)?,
             "--dir" => run.dir = Some(PathBuf::from(value()?)),

@@ -3,7 +3,7 @@
 //! It counts orders per intent. It reads no receipt and no key: a count by the key could not find an order that was
 //! made twice under two receipts, and a count of receipts would ask the accused.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::path::Path;
 
@@ -100,7 +100,7 @@ fn compare(books: &Books, plan: &Plan, outcomes: &[Outcome]) -> Audit {
     let reused = plan.errands.iter().filter_map(|errand| errand.reuse.as_ref());
     audit.reused_keys_executed =
         reused.filter(|intent| told.get(&intent.order.intent) == Some(&&Told::Created)).count() as u64;
-    let known: std::collections::HashSet<u64> = plan.intents().map(|intent| intent.order.intent).collect();
+    let known: HashSet<u64> = plan.intents().map(|intent| intent.order.intent).collect();
     audit.executed_though_refused += books.orders.keys().filter(|intent| !known.contains(intent)).count() as u64;
     audit.stock_off = plan.stock.iter().filter(|(item, stocked)| !stock_adds_up(books, item, *stocked)).count() as u64;
     audit

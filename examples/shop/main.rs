@@ -60,6 +60,24 @@ fn main() -> ExitCode {
 
 fn run_all(args: &RunArgs) -> Result<ExitCode, Box<dyn Error>> {
     let place = Place::make(args.dir.as_deref())?;
+    eprintln!(
+        "Three runs of {} orders, one for each way to keep receipts; the service is killed {} times in each.\n\
+         Stores are in {}.",
+        args.orders,
+        args.kills,
+        place.path().display()
+    );
+    let outcome = run_in(&place, args);
+    // Whatever went wrong, the stores are the evidence.
+    let keep = outcome.as_ref().map_or(true, |verdict| *verdict == Verdict::Failed);
+    if let Some(kept) = place.leave(keep) {
+        eprintln!("The stores are kept in {}.", kept.display());
+    }
+    Ok(ExitCode::from(outcome?.exit_code()))
+}
+
+/// Runs all three, and prints what came of it.
+fn run_in(place: &Place, args: &RunArgs) -> Result<Verdict, Box<dyn Error>> {
     let plan = Arc::new(Plan::new(args.seed, args.orders, args.kills));
     let mut meter = Meter::new(args.orders, plan.kills.len());
     let mut runs = Vec::new();
@@ -72,16 +90,13 @@ fn run_all(args: &RunArgs) -> Result<ExitCode, Box<dyn Error>> {
     let report = Report::new(args, runs);
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
+        if report.verdict == Verdict::NotExercised {
+            eprintln!("NOT EXERCISED: {}", report.reasons.join("; "));
+        }
     } else {
         print!("{}", report::text(&report));
     }
-    if report.verdict == Verdict::NotExercised && args.json {
-        eprintln!("NOT EXERCISED: {}", report.reasons.join("; "));
-    }
-    if let Some(kept) = place.leave(report.verdict == Verdict::Failed) {
-        eprintln!("The stores are in {}", kept.display());
-    }
-    Ok(ExitCode::from(report.verdict.exit_code()))
+    Ok(report.verdict)
 }
 
 /// Where the stores are.

@@ -62,7 +62,8 @@ impl Plan {
         let mut random = SplitMix64(seed);
         let mut asked = vec![0; usize::try_from(ITEMS).expect("a few items")];
         let errands = (0..orders).map(|number| errand(number, orders, &mut random, &mut asked)).collect();
-        let stock = (0..).zip(asked).map(|(item, asked)| (item_name(item), asked * STOCKED_PERCENT / 100)).collect();
+        let stock =
+            (0..).zip(asked).map(|(item, asked)| (item_name(item), (asked * STOCKED_PERCENT).div_ceil(100))).collect();
         Self { seed, errands, stock, kills: kill_moments(orders, kills, &mut random) }
     }
 

@@ -48,7 +48,7 @@ impl Meter {
         self.write(&line);
     }
 
-    /// The tables of a run are being read.
+    /// Clears the line, so that nothing is written over it.
     pub(crate) fn end(&self) {
         if self.terminal {
             self.write("");

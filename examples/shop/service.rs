@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io::{BufRead, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -50,7 +50,7 @@ pub(crate) fn serve(args: &ServiceArgs) -> Result<(), Box<dyn Error>> {
 }
 
 /// The store with everything that any of the three runs uses. The audit opens it the same way.
-pub(crate) fn open(directory: &std::path::Path) -> Result<Store, counterfoil::OpenError> {
+pub(crate) fn open(directory: &Path) -> Result<Store, counterfoil::OpenError> {
     Store::builder()
         .operation(&CREATE_ORDER)
         .table(&ORDERS)

@@ -62,6 +62,9 @@ pub struct Limits {
     /// Bytes of log between two checkpoints of the state file. Default 32 MiB: a checkpoint writes every page touched
     /// since the last one, so it is paced by work and never by time.
     pub checkpoint_log_bytes: u64,
+    /// Time spent folding between two checkpoints. Default 1 s: it is about what the next open would take to apply the
+    /// log again.
+    pub checkpoint_fold_time: Duration,
     /// Bytes that redb may use as its cache. Default 64 MiB.
     pub cache_bytes: usize,
     /// A closure that runs longer than this is counted and traced as slow. Default 10 ms: all others wait for it.
@@ -85,6 +88,7 @@ impl Default for Limits {
             fold_bytes: 2 * 1024 * 1024,
             map_bytes_max: 64 * 1024 * 1024,
             checkpoint_log_bytes: 32 * 1024 * 1024,
+            checkpoint_fold_time: Duration::from_secs(1),
             cache_bytes: 64 * 1024 * 1024,
             slow_closure: Duration::from_millis(10),
         }

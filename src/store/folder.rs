@@ -3,7 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
+use crate::base::clock::Clock;
 use crate::base::limits::Limits;
 use crate::disk::{CopyOnWrite, Disk, OpenMode, WriteGate};
 use crate::state::{Engine, EngineError, FoldDurability, MemoryMap, Meta, Snapshot, check_copy};
@@ -52,18 +54,30 @@ pub(super) struct Folder {
     engine: Engine,
     gate: WriteGate,
     log_bytes_since_checkpoint: u64,
+    fold_time_since_checkpoint: Duration,
     checkpoint_log_bytes: u64,
+    checkpoint_fold_time: Duration,
+    clock: Arc<dyn Clock>,
     disk: Arc<dyn Disk>,
     cache_bytes: usize,
 }
 
 impl Folder {
-    pub(super) fn new(engine: Engine, gate: WriteGate, disk: Arc<dyn Disk>, limits: &Limits) -> Self {
+    pub(super) fn new(
+        engine: Engine,
+        gate: WriteGate,
+        disk: Arc<dyn Disk>,
+        clock: Arc<dyn Clock>,
+        limits: &Limits,
+    ) -> Self {
         Self {
             engine,
             gate,
             log_bytes_since_checkpoint: 0,
+            fold_time_since_checkpoint: Duration::ZERO,
             checkpoint_log_bytes: limits.checkpoint_log_bytes,
+            checkpoint_fold_time: limits.checkpoint_fold_time,
+            clock,
             disk,
             cache_bytes: limits.cache_bytes,
         }
@@ -99,11 +113,16 @@ impl Folder {
 
     fn fold(&mut self, fold: &Fold) -> Result<Folded, EngineError> {
         self.log_bytes_since_checkpoint += fold.log_bytes;
-        let checkpoint = self.log_bytes_since_checkpoint >= self.checkpoint_log_bytes;
+        let checkpoint = self.log_bytes_since_checkpoint >= self.checkpoint_log_bytes
+            || self.fold_time_since_checkpoint >= self.checkpoint_fold_time;
+        let started = self.clock.monotonic();
         let durability = if checkpoint { FoldDurability::Checkpoint } else { FoldDurability::Volatile };
         self.engine.fold(&fold.map, fold.meta, durability)?;
         if checkpoint {
             self.log_bytes_since_checkpoint = 0;
+            self.fold_time_since_checkpoint = Duration::ZERO;
+        } else {
+            self.fold_time_since_checkpoint += self.clock.monotonic().saturating_sub(started);
         }
         let snapshot = self.engine.snapshot()?;
         Ok(Folded::Done { snapshot, checkpoint })

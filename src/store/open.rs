@@ -180,7 +180,7 @@ fn catch_up(
 ) -> Result<(Identity, Recovered, Folder, CaughtUp), OpenError> {
     let Opened { identity, engine, snapshot, mut log } = opened;
     let meta = snapshot.meta();
-    let mut folder = Folder::new(engine, gate.clone(), Arc::clone(disk), &builder.limits);
+    let mut folder = Folder::new(engine, gate.clone(), Arc::clone(disk), Arc::clone(&builder.clock), &builder.limits);
     let mut overlay = Overlay::new(&View::new(snapshot));
     let mut position = Position { epoch: meta.applied_epoch, sequence: meta.applied_sequence };
     let mut last_time = TimestampMs(meta.clock_mark_ms);

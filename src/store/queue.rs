@@ -175,6 +175,13 @@ impl<T, C> Queue<T, C> {
         Taken { control, items, drained }
     }
 
+    /// Takes control messages alone, waiting for one for at most `wait`.
+    pub(super) fn take_control(&self, wait: Duration) -> Vec<C> {
+        let mut inner = self.inner.lock();
+        self.work.wait_while_for(&mut inner, |inner| inner.control.is_empty(), wait);
+        inner.control.drain(..).collect()
+    }
+
     /// Takes in nothing more; what waits is still served.
     pub(super) fn close(&self) {
         self.inner.lock().closed = true;

@@ -101,8 +101,7 @@ impl Writer {
         for body in bodies {
             batch.add_frame(body)?;
         }
-        self.commit(batch);
-        shared.poison.get().map_or(Ok(()), |stopped| Err(Error::Poisoned(stopped.cause.clone())))
+        self.commit(batch)
     }
 
     /// Serves the queue until it is closed and drained. Runs on the writer's thread.
@@ -175,8 +174,8 @@ impl Writer {
                 self.shared.counters.folder_waits.add(1);
                 waited = true;
             }
-            let taken = self.shared.queue.take(0, Some(IDLE_MARK_AFTER));
-            taken.control.into_iter().for_each(|control| self.take_control(control));
+            let messages = self.shared.queue.take_control(IDLE_MARK_AFTER);
+            messages.into_iter().for_each(|control| self.take_control(control));
         }
     }
 
@@ -202,7 +201,9 @@ impl Writer {
         {
             batch.run(job);
         }
-        self.commit(batch);
+        if let Err(error) = self.commit(batch) {
+            tracing::debug!(%error, "a batch was not committed; its members were told");
+        }
         self.last_work = shared.time.monotonic();
     }
 
@@ -211,15 +212,16 @@ impl Writer {
         self.shared.time.now().max(self.last_time)
     }
 
-    /// Makes a batch durable, shows it, and answers its members; or stops the store.
-    fn commit(&mut self, mut batch: Batch<'_>) {
+    /// Makes a batch durable, shows it, and answers its members; or refuses it, or stops the store. The error is for
+    /// whoever has no ticket in it.
+    fn commit(&mut self, mut batch: Batch<'_>) -> Result<(), Error> {
         if batch.frames.is_empty() {
             deliver(std::mem::take(&mut batch.members));
-            return;
+            return Ok(());
         }
         if let Err(error) = self.make_room(batch.frame_bytes) {
             self.refuse(batch, &error);
-            return;
+            return Err(error);
         }
         self.in_flight = batch.slots.clone();
         for member in &mut batch.members {
@@ -229,9 +231,17 @@ impl Writer {
             Ok(()) => {
                 self.in_flight.clear();
                 self.finish(batch);
+                Ok(())
             }
-            Err(error) if error.nothing_written() => self.refuse(batch, &Error::DiskFull(error.to_string())),
-            Err(error) => self.stop(batch, &error),
+            Err(error) if error.nothing_written() => {
+                let error = Error::DiskFull(error.to_string());
+                self.refuse(batch, &error);
+                Err(error)
+            }
+            Err(error) => {
+                self.stop(batch, &error);
+                Err(Error::Unknown(error.to_string()))
+            }
         }
     }
 
@@ -446,8 +456,8 @@ impl Writer {
                     return;
                 }
             } else {
-                let taken = self.shared.queue.take(0, Some(IDLE_MARK_AFTER));
-                taken.control.into_iter().for_each(|control| self.take_control(control));
+                let messages = self.shared.queue.take_control(IDLE_MARK_AFTER);
+                messages.into_iter().for_each(|control| self.take_control(control));
             }
         }
     }
