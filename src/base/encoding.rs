@@ -29,9 +29,14 @@ pub(crate) enum EncodingError {
     Trailing(usize),
 }
 
+/// Room made ahead for an encoded value. Most are smaller, and none has to grow from nothing.
+const ENCODED_BYTES_USUAL: usize = 512;
+
 /// Encodes a value.
 pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, EncodingError> {
-    Ok(bincode::serde::encode_to_vec(value, CONFIG)?)
+    let mut bytes = Vec::with_capacity(ENCODED_BYTES_USUAL);
+    bincode::serde::encode_into_std_write(value, &mut bytes, CONFIG)?;
+    Ok(bytes)
 }
 
 /// Decodes a value that must fill `bytes` exactly.

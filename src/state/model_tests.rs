@@ -192,6 +192,22 @@ proptest! {
 }
 
 #[test]
+fn a_row_that_was_looked_up_before_it_was_written_is_read_as_written() {
+    let (_engine, base, table) = base(&vec![(vec![1], Some(1)), (vec![2], Some(2))]);
+    let mut overlay = Overlay::new(&View::new(base));
+    let get = |overlay: &Overlay, key: u8| overlay.get(table, &[key]).unwrap().map(|value| value.to_vec());
+    for _ in 0..2 {
+        assert_eq!([1, 2, 3].map(|key| get(&overlay, key)), [Some(vec![1]), Some(vec![2]), None]);
+    }
+    assert_eq!(get(&overlay, 3), None);
+    overlay.set(RowKey::new(table, &[3]), Some(vec![30].into()));
+    assert_eq!(get(&overlay, 3), Some(vec![30]));
+    assert_eq!(get(&overlay, 2), Some(vec![2]));
+    overlay.set(RowKey::new(table, &[2]), None);
+    assert_eq!([1, 2, 3].map(|key| get(&overlay, key)), [Some(vec![1]), None, Some(vec![30])]);
+}
+
+#[test]
 fn a_range_shows_the_moment_it_was_made() {
     let (_engine, base, table) = empty_base();
     let mut overlay = Overlay::new(&View::new(base));

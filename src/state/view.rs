@@ -1,5 +1,7 @@
 //! What a reader sees: the active map over the frozen map over a snapshot of redb.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -100,11 +102,14 @@ impl Rows for Above<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct Overlay {
     view: View,
+    /// The last row of each table that was looked for in the tree, which does not change under an overlay: an operation
+    /// asks for its slot when it is admitted and again when its frame is applied, and a batch for the same scopes.
+    looked_up: RefCell<HashMap<TableId, (RowKey, Option<Bytes>)>>,
 }
 
 impl Overlay {
     pub(crate) fn new(view: &View) -> Self {
-        Self { view: view.clone() }
+        Self { view: view.clone(), looked_up: RefCell::default() }
     }
 
     /// Sets the final state of a row; `None` removes it.
@@ -132,7 +137,19 @@ impl Overlay {
 
 impl Rows for Overlay {
     fn get(&self, table: TableId, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
-        self.view.get(table, key)
+        let row_key = RowKey::new(table, key);
+        if let Some(row) = in_layers(self.view.layers(), &row_key) {
+            return Ok(row);
+        }
+        let mut looked_up = self.looked_up.borrow_mut();
+        if let Some((last, row)) = looked_up.get(&table)
+            && *last == row_key
+        {
+            return Ok(row.clone());
+        }
+        let row = self.view.base.get(table, key)?;
+        looked_up.insert(table, (row_key, row.clone()));
+        Ok(row)
     }
 
     fn range(&self, table: TableId, bounds: KeyBounds<'_>) -> Result<RowRange, EngineError> {
@@ -151,13 +168,15 @@ fn get<'a>(
     table: TableId,
     key: &[u8],
 ) -> Result<Option<Bytes>, EngineError> {
-    let row_key = RowKey::new(table, key);
-    for map in layers {
-        if let Some(row) = map.get(&row_key) {
-            return Ok(row.cloned());
-        }
+    match in_layers(layers, &RowKey::new(table, key)) {
+        Some(row) => Ok(row),
+        None => base.get(table, key),
     }
-    base.get(table, key)
+}
+
+/// What the topmost map that knows a row says about it.
+fn in_layers<'a>(mut layers: impl Iterator<Item = &'a MemoryMap>, key: &RowKey) -> Option<Option<Bytes>> {
+    layers.find_map(|map| map.get(key).map(Option::<&Bytes>::cloned))
 }
 
 fn len<'a>(layers: impl Iterator<Item = &'a MemoryMap>, base: &Snapshot, table: TableId) -> Result<u64, EngineError> {

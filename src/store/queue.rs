@@ -1,12 +1,18 @@
 //! The bounded queue in front of the writer: a share for each tenant, taken in turn.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::base::limits::Limits;
 use crate::base::name::Tenant;
+
+/// How often an empty queue is looked at before its thread is put to sleep. All looks together took 25 microseconds where
+/// this was measured, a quarter of a sync; other processors pause for longer or shorter. A lone client comes back with
+/// the next operation as soon as it has its answer, and to wake a sleeping writer would cost it about as much.
+const LOOKS_BEFORE_SLEEP: u32 = 1000;
 
 /// Whose turn a submission waits for. Plain writes share one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +59,10 @@ struct Inner<T, C> {
 pub(super) struct Queue<T, C> {
     inner: Mutex<Inner<T, C>>,
     bounds: Bounds,
+    /// Whether there may be something to do: a hint for looking without the lock, which alone decides.
+    has_work: AtomicBool,
+    /// How often to look before sleeping. With one processor, whoever looks keeps the others from bringing anything.
+    looks: u32,
     /// Something to do.
     work: Condvar,
     /// Something was taken out.
@@ -85,6 +95,8 @@ impl<T, C> Queue<T, C> {
                 bytes: limits.queue_bytes_max,
                 lane_items: limits.queue_tenant_operations_max,
             },
+            has_work: AtomicBool::new(false),
+            looks: if std::thread::available_parallelism().is_ok_and(|n| n.get() > 1) { LOOKS_BEFORE_SLEEP } else { 0 },
             work: Condvar::new(),
             room: Condvar::new(),
         }
@@ -105,6 +117,7 @@ impl<T, C> Queue<T, C> {
             }
             if inner.has_room(lane, bytes, self.bounds) {
                 inner.push(lane, Waiting { item, bytes });
+                self.has_work.store(true, Ordering::Relaxed);
                 drop(inner);
                 self.work.notify_one();
                 return Ok(());
@@ -127,6 +140,7 @@ impl<T, C> Queue<T, C> {
                 return;
             }
             inner.control.push_back(message);
+            self.has_work.store(true, Ordering::Relaxed);
         }
         self.work.notify_one();
     }
@@ -150,6 +164,9 @@ impl<T, C> Queue<T, C> {
     /// Takes all control messages and at most `items_max` submissions, one lane after another. Waits for something to
     /// do for at most `wait`; `None` waits without bound.
     pub(super) fn take(&self, items_max: usize, wait: Option<Duration>) -> Taken<T, C> {
+        if wait.is_none_or(|time| !time.is_zero()) {
+            self.look_out();
+        }
         let mut inner = self.inner.lock();
         if !inner.has_work() {
             match wait {
@@ -168,6 +185,7 @@ impl<T, C> Queue<T, C> {
             items.push(item);
         }
         let drained = inner.closed && inner.items == 0;
+        self.has_work.store(inner.has_work(), Ordering::Relaxed);
         drop(inner);
         if !items.is_empty() {
             self.room.notify_all();
@@ -180,6 +198,16 @@ impl<T, C> Queue<T, C> {
         let mut inner = self.inner.lock();
         self.work.wait_while_for(&mut inner, |inner| inner.control.is_empty(), wait);
         inner.control.drain(..).collect()
+    }
+
+    /// Looks for work for a moment without sleeping.
+    fn look_out(&self) {
+        for _ in 0..self.looks {
+            if self.has_work.load(Ordering::Relaxed) {
+                return;
+            }
+            std::hint::spin_loop();
+        }
     }
 
     /// Takes in nothing more; what waits is still served.

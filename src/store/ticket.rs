@@ -196,7 +196,8 @@ impl<T> Responder<T> {
             }
             state.waker.take()
         };
-        shared.answered.notify_all();
+        // A ticket has one owner, so at most one thread waits.
+        shared.answered.notify_one();
         if let Some(waker) = waker
             && catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err()
         {

@@ -223,13 +223,14 @@ impl Writer {
             self.refuse(batch, &error);
             return Err(error);
         }
-        self.in_flight = batch.slots.clone();
         for member in &mut batch.members {
             member.hand_to_disk(&batch.slots);
         }
-        match self.append_and_sync(&batch) {
+        self.in_flight = std::mem::take(&mut batch.slots);
+        let durable = self.append_and_sync(&batch);
+        batch.slots = std::mem::take(&mut self.in_flight);
+        match durable {
             Ok(()) => {
-                self.in_flight.clear();
                 self.finish(batch);
                 Ok(())
             }
@@ -269,17 +270,20 @@ impl Writer {
         let view =
             View { active: batch.into_map(), frozen: before.view.frozen.clone(), base: before.view.base.clone() };
         drop(before);
-        self.publish(Published { view, position });
+        let previous = self.publish(Published { view, position });
         drop(answers);
+        // Last, since nobody waits for it: it frees every node of the map that the batch replaced.
+        drop(previous);
     }
 
-    /// Publishes, and freezes the map if it is large and the folder is free.
-    fn publish(&mut self, mut next: Published) {
+    /// Publishes, and freezes the map if it is large and the folder is free. Gives back the state before it.
+    fn publish(&mut self, mut next: Published) -> Arc<Published> {
         let fold = self.freeze(&mut next);
-        drop(self.shared.publisher.publish(next));
+        let previous = self.shared.publisher.publish(next);
         if let Some(fold) = fold {
             self.send(Task::Fold(fold));
         }
+        previous
     }
 
     fn freeze(&mut self, next: &mut Published) -> Option<Fold> {
