@@ -43,6 +43,8 @@ mod tail;
 mod walk;
 
 #[cfg(test)]
+mod record_tests;
+#[cfg(test)]
 mod testdisk;
 #[cfg(test)]
 mod tests;
