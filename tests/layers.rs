@@ -20,7 +20,7 @@ const LAYERS: [(&str, &[&str]); 7] = [
 const FILE_LINES_MAX: usize = 500;
 
 /// Files that are longer all the same, with the length they may have. The list only ever gets shorter.
-const LONG_FILES: [(&str, usize); 1] = [("src/store/writer.rs", 517)];
+const LONG_FILES: [(&str, usize); 0] = [];
 
 fn assert_none(rule: &str, broken: &[String]) {
     assert!(broken.is_empty(), "{rule}\n{}", broken.join("\n"));
@@ -41,7 +41,9 @@ fn imports_run_downwards_only() {
         let layer = source.layer();
         let allowed = LAYERS.iter().find(|(name, _)| *name == layer).unwrap_or_else(|| panic!("{layer} is no layer")).1;
         for (line, named) in source.named_layers() {
-            if named != layer && !allowed.contains(&named.as_str()) {
+            // Tests of a layer's inside may use what is offered to tests.
+            let in_tests = source.path.contains("/tests/") && named == "testing";
+            if named != layer && !in_tests && !allowed.contains(&named.as_str()) {
                 broken.push(format!("{}:{line}: {layer} names {named}", source.path));
             }
         }

@@ -110,10 +110,10 @@ pub enum Error {
     /// Input that is refused at the door. *Not executed*, and the same input never will be.
     #[error("{0}; not executed")]
     Invalid(#[from] Invalid),
-    /// The operation type or table was not declared when the store was opened. *Not executed.*
+    /// The operation type, or a header of the reply, was not declared when the store was opened. *Not executed.*
     #[error("{what} {name:?} was not declared when the store was opened: declare it on the builder; not executed")]
     Undeclared {
-        /// "operation type" or "table".
+        /// "operation type" or "reply header".
         what: &'static str,
         /// Its name.
         name: String,

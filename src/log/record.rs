@@ -27,10 +27,17 @@ impl Record {
         encode(self)
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, EncodingError> {
-        decode(bytes)
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, UnreadableRecord> {
+        decode(bytes).map_err(UnreadableRecord)
     }
 }
+
+/// A record that cannot be decoded. Its frame's checksum was right, so it is not damage.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "its record cannot be read although its checksum is right: a newer version of this crate may have written it ({0})"
+)]
+pub(crate) struct UnreadableRecord(EncodingError);
 
 /// Everything that can change the state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

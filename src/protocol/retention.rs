@@ -73,6 +73,11 @@ pub(crate) fn time_at_open(
     (mark.max(wall), ClockState::Good)
 }
 
+/// Whether a moment is beyond doubt: the wall clock of that moment was not far ahead of the store's time.
+pub(crate) fn is_trusted(time: TimestampMs, wall: TimestampMs) -> bool {
+    wall.since(time) <= CLOCK_BEHIND_TOLERANCE
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@
 //! into redb.
 
 mod admit;
+mod answers;
 mod apply;
 mod batch;
 mod builder;
@@ -224,7 +225,7 @@ impl Store {
     fn answer_early(&self, prepared: &Prepared) -> Option<Result<Receipt, Error>> {
         let shared = self.shared();
         let answer = match shared.poison.get() {
-            Some(stopped) => writer::answer_when_stopped(shared, stopped, prepared),
+            Some(stopped) => answers::when_stopped(shared, stopped, prepared),
             None => {
                 let published = shared.publisher.load();
                 match shared.doorkeeper.admit(&published.view, prepared, shared.time.now()) {
@@ -355,7 +356,7 @@ impl Store {
 
     /// Checks everything that is stored, and changes nothing; see [`VerifyReport`].
     ///
-    /// It reads the whole log and copies the state file into memory, so it takes time and memory in proportion.
+    /// It reads the whole log and the whole state file, so it takes time in proportion; folding waits meanwhile.
     ///
     /// # Errors
     ///

@@ -9,6 +9,7 @@ use crate::disk::{CopyOnWrite, Disk, OpenMode, RedbBackend, WriteGate};
 use crate::log::record::{Body, Record, TableRecord};
 use crate::log::{CheckpointState, LOG_DIR, Recovered, StoreId, recover};
 use crate::protocol::identity::HashKeys;
+use crate::protocol::retention::is_trusted;
 use crate::state::{Compat, Engine, MemoryMap, Meta, Overlay, Snapshot, TableDeclaration, View};
 
 use super::Store;
@@ -206,7 +207,7 @@ fn catch_up(
     let mut overlay = Overlay::new(&View::new(snapshot));
     let mut position = Position { epoch: meta.applied_epoch, sequence: meta.applied_sequence };
     let mut last_time = TimestampMs(meta.clock_mark_ms);
-    let clock_trusted = TimestampMs(meta.clock_trusted_ms);
+    let mut clock_trusted = TimestampMs(meta.clock_trusted_ms);
     let mut log_bytes = 0;
     let total = log.durable.saturating_sub(meta.applied_sequence);
     while let Some(frame) = log.reader.next(log.durable)? {
@@ -217,6 +218,9 @@ fn catch_up(
         let facts = FrameFacts { position, time_ms: header.time_ms };
         apply(&mut overlay, &builder.catalog, facts, &record).map_err(|error| damaged(error.to_string()))?;
         last_time = last_time.max(TimestampMs(header.time_ms));
+        if is_trusted(TimestampMs(header.time_ms), TimestampMs(record.wall_ms)) {
+            clock_trusted = clock_trusted.max(TimestampMs(header.time_ms));
+        }
         log_bytes += frame.payload.len() as u64;
         if overlay.view().active.bytes() >= builder.limits.fold_bytes {
             let map = overlay.into_map();
@@ -225,6 +229,7 @@ fn catch_up(
                 applied_epoch: position.epoch,
                 applied_sequence: position.sequence,
                 clock_mark_ms: last_time.0,
+                clock_trusted_ms: clock_trusted.0,
                 ..meta
             };
             let snapshot = folder.fold_at_open(&Fold { map, meta, log_bytes: std::mem::take(&mut log_bytes) })?;

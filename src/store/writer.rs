@@ -10,16 +10,14 @@ use std::time::Duration;
 use crate::base::error::Error;
 use crate::base::name::Slot;
 use crate::base::position::{Position, TimestampMs};
-use crate::base::receipt::Receipt;
 use crate::log::record::Body;
 use crate::log::{AppendError, Appender, OutgoingFrame};
 use crate::state::{MemoryMap, Meta, View};
 
-use super::admit::{Prepared, Verdict};
-use super::batch::{Batch, Member};
+use super::answers::{self, Answers};
+use super::batch::Batch;
 use super::folder::{Fold, Folded, Folder, StateCheck, Task};
 use super::job::Job;
-use super::poison::Stopped;
 use super::published::Published;
 use super::segments::NextSegment;
 use super::shared::Shared;
@@ -192,7 +190,7 @@ impl Writer {
         let shared = Arc::clone(&self.shared);
         if let Some(stopped) = shared.poison.get() {
             for job in std::mem::take(&mut self.backlog) {
-                answer_stopped(&shared, stopped, job);
+                answers::to_late_comer(&shared, stopped, job);
             }
             return;
         }
@@ -217,7 +215,7 @@ impl Writer {
     /// whoever has no ticket in it.
     fn commit(&mut self, mut batch: Batch<'_>) -> Result<(), Error> {
         if batch.frames.is_empty() {
-            drop(Answers::of(&self.shared, &mut batch));
+            drop(Answers::of(&self.shared, std::mem::take(&mut batch.members)));
             return Ok(());
         }
         if let Err(error) = self.make_room(batch.frame_bytes) {
@@ -261,7 +259,7 @@ impl Writer {
     /// The batch is durable: show it, then say so.
     fn finish(&mut self, mut batch: Batch<'_>) {
         // Answers are owed from here on, whatever happens to the rest.
-        let answers = Answers::of(&self.shared, &mut batch);
+        let answers = Answers::of(&self.shared, std::mem::take(&mut batch.members));
         self.shared.counters.batches.add(1);
         self.log_bytes_since_fold += batch.frame_bytes;
         self.unproven = true;
@@ -379,40 +377,15 @@ impl Writer {
         self.in_flight.clear();
         let reason = error.to_string();
         tracing::warn!(%reason, "a batch was refused before anything was written");
-        for member in batch.members {
-            let refused = Error::DiskFull(reason.clone());
-            match member {
-                Member::Operation { prepared, responder, .. } => {
-                    let answer = answer_from_published(&self.shared, &prepared, refused);
-                    self.shared.counters.count(&answer);
-                    responder.answer(answer);
-                }
-                Member::Write { responder, .. } => responder.answer(Err(refused)),
-            }
-        }
+        answers::refused(&self.shared, batch.members, &reason);
     }
 
     /// The disk failed with the batch in its hands: stop, and tell everybody what is certain.
     fn stop(&mut self, batch: Batch<'_>, error: &AppendError) {
         self.in_flight.clear();
         self.shared.poison.set(format!("the log: {error}"), batch.slots);
-        let shared = Arc::clone(&self.shared);
-        let Some(stopped) = shared.poison.get() else { return };
-        for member in batch.members {
-            match member {
-                Member::Operation { prepared, responder, .. } => {
-                    let answer = answer_when_stopped(&shared, stopped, &prepared);
-                    shared.counters.count(&answer);
-                    responder.answer(answer);
-                }
-                Member::Write { responder, wrote: true, .. } => {
-                    responder.answer(Err(Error::Unknown(stopped.cause.clone())));
-                }
-                // Whatever it answers, it may have read rows that did not become durable.
-                Member::Write { responder, wrote: false, .. } => {
-                    responder.answer(Err(Error::Poisoned(stopped.cause.clone())));
-                }
-            }
+        if let Some(stopped) = self.shared.poison.get() {
+            answers::stopped(&self.shared, stopped, batch.members);
         }
     }
 
@@ -477,63 +450,6 @@ impl Writer {
             } else {
                 let messages = self.shared.queue.take_control(IDLE_MARK_AFTER);
                 messages.into_iter().for_each(|control| self.take_control(control));
-            }
-        }
-    }
-}
-
-/// Answers that are owed: delivered in order, also while unwinding.
-struct Answers {
-    shared: Arc<Shared>,
-    members: VecDeque<Member>,
-}
-
-impl Answers {
-    fn of(shared: &Arc<Shared>, batch: &mut Batch<'_>) -> Self {
-        Self { shared: Arc::clone(shared), members: std::mem::take(&mut batch.members).into() }
-    }
-}
-
-impl Drop for Answers {
-    fn drop(&mut self) {
-        while let Some(member) = self.members.pop_front() {
-            member.deliver(&self.shared.counters);
-        }
-    }
-}
-
-/// What a stopped store answers: unknown for the slots that were with the disk, what is published for all others.
-pub(super) fn answer_when_stopped(shared: &Shared, stopped: &Stopped, prepared: &Prepared) -> Result<Receipt, Error> {
-    match answer_from_published(shared, prepared, Error::Poisoned(stopped.cause.clone())) {
-        // The guard comes first: whoever is denied does not learn that there was anything.
-        Err(Error::Denied) => Err(Error::Denied),
-        _ if stopped.unknown.contains(&prepared.slot) => Err(Error::Unknown(stopped.cause.clone())),
-        answer => answer,
-    }
-}
-
-/// What the published state answers, or an error if it would have to execute.
-fn answer_from_published(shared: &Shared, prepared: &Prepared, otherwise: Error) -> Result<Receipt, Error> {
-    let published = shared.publisher.load();
-    match shared.doorkeeper.admit(&published.view, prepared, shared.time.now()) {
-        Verdict::Answer(answer) => answer,
-        Verdict::Execute => Err(otherwise),
-    }
-}
-
-/// Answers a submission that reached a stopped store.
-pub(super) fn answer_stopped(shared: &Shared, stopped: &Stopped, job: Job) {
-    match job {
-        Job::Operation(job) => {
-            if job.responder.start() {
-                let answer = answer_when_stopped(shared, stopped, &job.prepared);
-                shared.counters.count(&answer);
-                job.responder.answer(answer);
-            }
-        }
-        Job::Write(job) => {
-            if job.responder.start() {
-                job.responder.answer(Err(Error::Poisoned(stopped.cause.clone())));
             }
         }
     }

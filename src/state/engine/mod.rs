@@ -14,7 +14,7 @@
 //!   caught too.
 //!
 //! What cannot be caught: in a file damaged in its free-space records, redb 4.6 can panic in a destructor while it
-//! unwinds from a panic in `commit`, which aborts the process. The log is whole; a check of a copy names the damage.
+//! unwinds from a panic in `commit`, which aborts the process. The log is whole; a check names the damage.
 //!
 //! redb makes a durable one-phase commit of its own when it is dropped cleanly after non-durable ones. Whoever owns the
 //! backend refuses writes first (design, section 3).

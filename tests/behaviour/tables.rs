@@ -1,11 +1,8 @@
 //! Tables of business data, across the layers that their rows pass through.
-#![cfg(feature = "testing")]
-
-mod behaviour_support;
 
 use std::collections::BTreeMap;
 
-use behaviour_support::*;
+use crate::support::*;
 use counterfoil::testing::{SimDisk, Survival};
 use counterfoil::{Error, Limits, OpenError, Reply, Store, StoreBuilder, Table, TableError, TableOpenError, Tx};
 use serde::{Deserialize, Serialize};

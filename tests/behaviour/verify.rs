@@ -1,11 +1,8 @@
 //! The checker finds what is damaged and changes nothing.
-#![cfg(feature = "testing")]
-
-mod behaviour_support;
 
 use std::path::{Path, PathBuf};
 
-use behaviour_support::*;
+use crate::support::*;
 use counterfoil::testing::{SimDisk, Survival, TestBed};
 use counterfoil::{Decision, Error, Limits, Reply, Store, Tx};
 

@@ -1,13 +1,10 @@
 //! What a submission is answered, by what is stored under its slot: the admission table, end to end.
-#![cfg(feature = "testing")]
-
-mod behaviour_support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use behaviour_support::*;
+use crate::support::*;
 use counterfoil::testing::Survival;
 use counterfoil::{Decision, Error, Execution, OperationType, Outcome, Reply, Retention, Slot, Store, Tx};
 

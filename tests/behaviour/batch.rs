@@ -1,12 +1,9 @@
 //! Submissions that share one batch, and callers that share one key.
-#![cfg(feature = "testing")]
-
-mod behaviour_support;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 
-use behaviour_support::*;
+use crate::support::*;
 use counterfoil::testing::{SimDisk, Survival};
 use counterfoil::{Decision, Error, Failure, Reply, Ticket, Tx};
 

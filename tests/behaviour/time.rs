@@ -1,11 +1,8 @@
 //! Time: what is forgotten, and what a wrong clock does not do.
-#![cfg(feature = "testing")]
-
-mod behaviour_support;
 
 use std::time::Duration;
 
-use behaviour_support::*;
+use crate::support::*;
 use counterfoil::testing::{SimDisk, Survival, TestBed, VirtualClock, WALL_AT_START};
 use counterfoil::{ClockState, Error, OperationType, Retention, StoreBuilder, TimestampMs};
 
@@ -131,4 +128,19 @@ fn times_of_receipts_never_go_back_and_closures_see_the_stores_time() {
         last = receipt.meta().completed_at;
         assert_eq!(receipt.reply().body_json::<u64>().unwrap(), last.0);
     }
+}
+
+#[test]
+fn weeks_of_good_time_without_a_checkpoint_are_not_taken_for_a_leap() {
+    let mut bed = bed_of(kept);
+    for day in 0..20 {
+        bed.clock().advance(DAY);
+        drop(bed.store().execute(op(&format!("day {day}")), add("n")).unwrap());
+    }
+    let now = bed.store().now();
+    reopen(&mut bed, true);
+    assert_eq!((bed.store().stats().clock, bed.store().now()), (ClockState::Good, now));
+    bed.clock().advance(DAY);
+    reopen(&mut bed, true);
+    assert_eq!(bed.store().stats().clock, ClockState::Good);
 }

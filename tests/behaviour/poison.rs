@@ -1,9 +1,6 @@
 //! When the disk fails: what is certain is said, nothing more is executed, and reopening is the cure.
-#![cfg(feature = "testing")]
 
-mod behaviour_support;
-
-use behaviour_support::*;
+use crate::support::*;
 use counterfoil::testing::{CallKind, Fault, FaultError, SimDisk, TestBed};
 use counterfoil::{Decision, Error, Execution, Failure, Limits, LogStart, Reply, Tx};
 

@@ -1,11 +1,8 @@
 //! What the builder refuses, before anything is made.
-#![cfg(feature = "testing")]
-
-mod behaviour_support;
 
 use std::time::Duration;
 
-use behaviour_support::*;
+use crate::support::*;
 use counterfoil::testing::SimDisk;
 use counterfoil::{
     Invalid, Key, Limits, OpenError, OperationType, RECORD_BYTES_CEILING, Retention, Slot, Store, StoreBuilder,

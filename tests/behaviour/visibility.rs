@@ -1,12 +1,9 @@
 //! Nothing shows before it is durable.
-#![cfg(feature = "testing")]
-
-mod behaviour_support;
 
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use behaviour_support::*;
+use crate::support::*;
 use counterfoil::testing::{SimDisk, Survival};
 use counterfoil::{Decision, Error, Failure, LogStart, Reply, Tx};
 

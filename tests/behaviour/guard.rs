@@ -1,13 +1,10 @@
 //! The replay guard: asked on every path, told nothing of the reply, and its no tells nothing.
-#![cfg(feature = "testing")]
-
-mod behaviour_support;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use behaviour_support::*;
+use crate::support::*;
 use counterfoil::testing::{CallKind, Fault, FaultError, TestBed};
 use counterfoil::{Access, Error, Execution, OperationType, Receipt, ReceiptMeta, Reply, Retention, Slot, Tx};
 

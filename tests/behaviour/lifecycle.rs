@@ -1,9 +1,6 @@
 //! Opening, handing around, closing.
-#![cfg(feature = "testing")]
 
-mod behaviour_support;
-
-use behaviour_support::*;
+use crate::support::*;
 use counterfoil::testing::{SimDisk, Survival};
 use counterfoil::{
     Entry, Error, LogFollower, LogStart, OpenError, ReadView, Receipt, Reply, Store, StoreBuilder, Ticket, Tx,

@@ -1,7 +1,4 @@
 //! Blocking calls from inside the store's own code are errors, and nothing of the caller's stops the writer.
-#![cfg(feature = "testing")]
-
-mod behaviour_support;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use behaviour_support::*;
+use crate::support::*;
 use counterfoil::testing::SimDisk;
 use counterfoil::{Access, Error, LogReadError, LogStart, OpenError, Reply, Store, Tx};
 

@@ -1,13 +1,10 @@
 //! Followers of the log.
-#![cfg(feature = "testing")]
-
-mod behaviour_support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use behaviour_support::*;
+use crate::support::*;
 use counterfoil::testing::{SimDisk, Survival};
 use counterfoil::{Change, Decision, Entry, EntryKind, LogReadError, LogStart, Outcome, Position, Reply, Store, Tx};
 

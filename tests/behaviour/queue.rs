@@ -1,7 +1,4 @@
 //! The queue: shares and turns, deadlines, cancelling, and callers that leave.
-#![cfg(feature = "testing")]
-
-mod behaviour_support;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use behaviour_support::*;
+use crate::support::*;
 use counterfoil::testing::{SimDisk, TestBed};
 use counterfoil::{Error, Limits, Reply, Store, StoreBuilder, Tx};
 

@@ -1,5 +1,4 @@
 //! What the behaviour tests share: one operation type, two tables, and stores on a simulated disk.
-#![expect(dead_code, reason = "each file of tests uses a part of it")]
 
 use std::future::Future;
 use std::pin::pin;

@@ -1,11 +1,8 @@
 //! What becomes of mutation and receipt, by how the closure ends.
-#![cfg(feature = "testing")]
-
-mod behaviour_support;
 
 use std::fmt;
 
-use behaviour_support::*;
+use crate::support::*;
 use counterfoil::testing::TestBed;
 use counterfoil::{
     Decision, Error, Execution, Failure, Invalid, Limits, OperationType, Oversize, Reply, Slot, Table, TableError, Tx,

@@ -1,0 +1,103 @@
+//! Who is told what: when a batch is durable, when it was refused, and when the store stopped.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::base::error::Error;
+use crate::base::receipt::Receipt;
+
+use super::admit::{Prepared, Verdict};
+use super::batch::Member;
+use super::job::Job;
+use super::poison::Stopped;
+use super::shared::Shared;
+
+/// Answers that are owed: delivered in order when this is dropped, also while unwinding.
+pub(super) struct Answers {
+    shared: Arc<Shared>,
+    members: VecDeque<Member>,
+}
+
+impl Answers {
+    pub(super) fn of(shared: &Arc<Shared>, members: Vec<Member>) -> Self {
+        Self { shared: Arc::clone(shared), members: members.into() }
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        while let Some(member) = self.members.pop_front() {
+            member.deliver(&self.shared.counters);
+        }
+    }
+}
+
+/// Nothing of a batch was written. The members' own answers are dropped, refusals as well: a closure may have read rows
+/// of a neighbour that is not kept. They are answered from the published view, or told that there was no room.
+pub(super) fn refused(shared: &Shared, members: Vec<Member>, reason: &str) {
+    for member in members {
+        let refused = Error::DiskFull(reason.to_owned());
+        match member {
+            Member::Operation { prepared, responder, .. } => {
+                let answer = from_published(shared, &prepared, refused);
+                shared.counters.count(&answer);
+                responder.answer(answer);
+            }
+            Member::Write { responder, .. } => responder.answer(Err(refused)),
+        }
+    }
+}
+
+/// The disk failed with a batch in its hands.
+pub(super) fn stopped(shared: &Shared, stopped: &Stopped, members: Vec<Member>) {
+    for member in members {
+        match member {
+            Member::Operation { prepared, responder, .. } => {
+                let answer = when_stopped(shared, stopped, &prepared);
+                shared.counters.count(&answer);
+                responder.answer(answer);
+            }
+            Member::Write { responder, wrote: true, .. } => {
+                responder.answer(Err(Error::Unknown(stopped.cause.clone())));
+            }
+            // Whatever it answers, it may have read rows that did not become durable.
+            Member::Write { responder, wrote: false, .. } => {
+                responder.answer(Err(Error::Poisoned(stopped.cause.clone())));
+            }
+        }
+    }
+}
+
+/// Answers a submission that reached a stopped store.
+pub(super) fn to_late_comer(shared: &Shared, stopped: &Stopped, job: Job) {
+    if !job.start() {
+        return;
+    }
+    match job {
+        Job::Operation(job) => {
+            let answer = when_stopped(shared, stopped, &job.prepared);
+            shared.counters.count(&answer);
+            job.responder.answer(answer);
+        }
+        Job::Write(job) => job.responder.answer(Err(Error::Poisoned(stopped.cause.clone()))),
+    }
+}
+
+/// What a stopped store answers: unknown for the slots that were with the disk, what is published for all others.
+pub(super) fn when_stopped(shared: &Shared, stopped: &Stopped, prepared: &Prepared) -> Result<Receipt, Error> {
+    match from_published(shared, prepared, Error::Poisoned(stopped.cause.clone())) {
+        // The guard comes first: whoever is denied does not learn that there was anything.
+        Err(Error::Denied) => Err(Error::Denied),
+        _ if stopped.unknown.contains(&prepared.slot) => Err(Error::Unknown(stopped.cause.clone())),
+        answer => answer,
+    }
+}
+
+/// What the published state answers, or an error if it would have to execute.
+fn from_published(shared: &Shared, prepared: &Prepared, otherwise: Error) -> Result<Receipt, Error> {
+    let published = shared.publisher.load();
+    match shared.doorkeeper.admit(&published.view, prepared, shared.time.now()) {
+        Verdict::Answer(answer) => answer,
+        Verdict::Execute => Err(otherwise),
+    }
+}
