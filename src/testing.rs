@@ -41,7 +41,7 @@ impl StoreBuilder {
     /// seed have the same identity.
     #[must_use]
     pub fn identity_seed(mut self, seed: u64) -> Self {
-        self.identity_seed = Some(seed);
+        self.identity_secret = Some(*blake3::hash(&seed.to_le_bytes()).as_bytes());
         self
     }
 

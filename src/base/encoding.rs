@@ -3,8 +3,7 @@
 //! One frozen configuration (little-endian, variable-width integers), a limit on every decode, and no trailing bytes.
 //! Records are versioned enums that are only ever appended to.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// The most bytes that any encoded value may have; decoding never allocates more than this.
 pub(crate) const ENCODED_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -30,18 +29,24 @@ pub(crate) enum EncodingError {
 }
 
 /// Room made ahead for an encoded value. Most are smaller, and none has to grow from nothing.
-const ENCODED_BYTES_USUAL: usize = 512;
+pub(crate) const ENCODED_BYTES_USUAL: usize = 512;
 
 /// Encodes a value.
 pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, EncodingError> {
     let mut bytes = Vec::with_capacity(ENCODED_BYTES_USUAL);
-    bincode::serde::encode_into_std_write(value, &mut bytes, CONFIG)?;
+    encode_into(value, &mut bytes)?;
     Ok(bytes)
 }
 
-/// Decodes a value that must fill `bytes` exactly.
-pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, EncodingError> {
-    let (value, read) = bincode::serde::decode_from_slice(bytes, CONFIG)?;
+/// Appends an encoded value.
+pub(crate) fn encode_into<T: Serialize + ?Sized>(value: &T, bytes: &mut Vec<u8>) -> Result<(), EncodingError> {
+    bincode::serde::encode_into_std_write(value, bytes, CONFIG)?;
+    Ok(())
+}
+
+/// Decodes a value that must fill `bytes` exactly, and may borrow from them.
+pub(crate) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, EncodingError> {
+    let (value, read) = bincode::serde::borrow_decode_from_slice(bytes, CONFIG)?;
     if read != bytes.len() {
         return Err(EncodingError::Trailing(bytes.len() - read));
     }

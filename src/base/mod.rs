@@ -10,6 +10,8 @@ pub(crate) mod clock;
 #[cfg(feature = "store")]
 pub(crate) mod byte_string;
 #[cfg(feature = "store")]
+pub(crate) mod bytes;
+#[cfg(feature = "store")]
 pub(crate) mod encoding;
 #[cfg(feature = "store")]
 pub(crate) mod error;

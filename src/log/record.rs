@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::byte_string;
+use crate::base::bytes::Bytes;
 use crate::base::encoding::{EncodingError, decode, encode};
 use crate::base::receipt::Outcome;
 use crate::base::reply::Reply;
@@ -144,9 +145,8 @@ pub(crate) enum RowChange {
     Put {
         #[serde(with = "byte_string")]
         key: Vec<u8>,
-        /// A sealed value: checksum, codec, version, payload.
-        #[serde(with = "byte_string")]
-        value: Vec<u8>,
+        /// A sealed value: checksum, codec, version, payload. The very bytes that the memory map holds.
+        value: Bytes,
     },
     Remove {
         #[serde(with = "byte_string")]

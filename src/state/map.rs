@@ -5,8 +5,8 @@ use std::ops::Bound;
 
 use imbl::OrdMap;
 
-use super::bytes::Bytes;
 use super::row_key::RowKey;
+use crate::base::bytes::Bytes;
 
 /// What a row costs beside its bytes: its place in a node (key, pointer, slack of a node that is on average three
 /// quarters full) and the counters of its shared bytes.

@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use std::iter::FusedIterator;
 use std::ops::Bound;
 
-use super::bytes::Bytes;
 use super::engine::{EngineError, Snapshot, StoredRows};
 use super::map::MemoryMap;
 use super::row_key::{RowKey, TableId};
 use super::view::KeyBounds;
+use crate::base::bytes::Bytes;
 
 /// The most rows that are taken out of a map at once. The first time it is one, then it doubles, so `first` costs one
 /// look-up and a long scan few.

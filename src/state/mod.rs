@@ -1,12 +1,11 @@
 //! Rows: a persistent ordered memory map layered over redb, and typed tables on top of it.
 //!
-//! In reading order: what a row is ([`row_key`], [`bytes`], [`envelope`]), where rows are (the [`map`] and the
+//! In reading order: what a row is ([`row_key`], [`envelope`]), where rows are (the [`map`] and the
 //! [`engine`]), how the layers are read as one ([`merge`], [`view`]), and what users see of it ([`table`]).
 //!
 //! This layer knows rows as bytes with a table's name. It knows neither the log nor receipts; `store/` above it does.
 //! What it is never asked to do is decide when something is durable: it holds what it was given.
 
-mod bytes;
 mod catalog;
 mod engine;
 mod envelope;
@@ -29,10 +28,10 @@ pub use table::{
     TableRange, TableView,
 };
 
-pub(crate) use bytes::Bytes;
+pub(crate) use crate::base::bytes::Bytes;
 pub(crate) use catalog::Catalog;
 pub(crate) use engine::{Engine, EngineError, FoldDurability, Meta, Snapshot, check_copy};
-pub(crate) use envelope::{open_sealed, seal};
+pub(crate) use envelope::{begin as begin_seal, finish as finish_seal, open_sealed};
 pub(crate) use limits::TableLimits;
 pub(crate) use map::MemoryMap;
 pub(crate) use merge::RowRange;

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::bytes::Bytes;
 use super::engine::{EngineError, Snapshot};
 use super::map::MemoryMap;
 use super::merge::{RowRange, marks};
 use super::row_key::{RowKey, TableId};
+use crate::base::bytes::Bytes;
 
 /// Bounds of a range of keys within a table.
 pub(crate) type KeyBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);

@@ -14,7 +14,7 @@ use crate::state::Rows;
 
 use super::apply::{ApplyError, get_system};
 use super::reentry;
-use super::rows::{ReceiptRow, ScopeRow, SlotRow, System, sequence_key, slot_key};
+use super::rows::{ReceiptRow, ScopeNames, SlotRow, System, open_row, sequence_key, slot_key};
 
 /// May this caller see this result now? Asked with the slot and, if a receipt is stored, what it says beside the reply.
 pub(super) type Guard = Box<dyn Fn(&Slot, Option<&ReceiptMeta>) -> Access + Send + Sync>;
@@ -134,7 +134,9 @@ struct Found {
 /// The row of a slot. At every hit the names behind the hash are compared with the slot's.
 fn find(rows: &impl Rows, scope: ScopeHash, slot: &Slot) -> Result<Option<Found>, ApplyError> {
     let Some(row) = get_system::<SlotRow>(rows, System::Slots, &slot_key(scope, slot))? else { return Ok(None) };
-    match get_system::<ScopeRow>(rows, System::Scopes, &scope.0)? {
+    let stored = rows.get(System::Scopes.id(), &scope.0)?;
+    let names = stored.as_ref().map(|bytes| open_row::<ScopeNames<'_>>(System::Scopes, &scope.0, bytes)).transpose()?;
+    match names {
         Some(names) if names.names(slot.tenant.as_str(), slot.actor.as_str(), slot.operation.as_str()) => {
             Ok(Some(Found { row, erased_through: names.erased_through }))
         }

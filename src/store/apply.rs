@@ -10,8 +10,8 @@ use crate::log::record::{
 use crate::state::{Bytes, Catalog, Codec, EngineError, Overlay, RowKey, Rows, TableDeclaration, TableId};
 
 use super::rows::{
-    ClaimRow, ExpiryRow, ReceiptRow, ScopeRow, SlotRow, System, SystemRowError, Tier, expiry_key, open_row, seal_row,
-    sequence_key, slot_key_of,
+    ClaimRow, ExpiryRow, ReceiptRow, ScopeNames, ScopeRow, SlotRow, System, SystemRowError, Tier, expiry_key, open_row,
+    seal_row, sequence_key, slot_key_of,
 };
 
 /// What a frame says of itself.
@@ -166,7 +166,10 @@ fn remove_dependents(changes: &mut Changes, slot_key: &[u8], replaced: Option<&S
 }
 
 fn collect_scope(rows: &Overlay, changes: &mut Changes, slot: &SlotRecord) -> Result<(), ApplyError> {
-    match get_system::<ScopeRow>(rows, System::Scopes, &slot.scope)? {
+    let stored = rows.get(System::Scopes.id(), &slot.scope)?;
+    let names =
+        stored.as_ref().map(|bytes| open_row::<ScopeNames<'_>>(System::Scopes, &slot.scope, bytes)).transpose()?;
+    match names {
         None => {
             let row = ScopeRow {
                 tenant: slot.tenant.clone(),
@@ -187,7 +190,7 @@ fn collect_tables(changes: &mut Changes, catalog: &Catalog, tables: &[TableChang
         let id = table_id(catalog, &table.table)?;
         for row in &table.rows {
             match row {
-                RowChange::Put { key, value } => changes.put(id, key, Bytes::from(value.as_slice())),
+                RowChange::Put { key, value } => changes.put(id, key, value.clone()),
                 RowChange::Remove { key } => changes.remove(id, key),
             }
         }

@@ -283,7 +283,7 @@ impl<'a> Batch<'a> {
             }
             let key = key.key().to_vec();
             let row = match value {
-                Some(value) => RowChange::Put { key, value: value.to_vec() },
+                Some(value) => RowChange::Put { key, value: value.clone() },
                 None => RowChange::Remove { key },
             };
             tables.last_mut().expect("a table was just pushed").rows.push(row);

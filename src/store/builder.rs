@@ -55,9 +55,8 @@ pub struct StoreBuilder {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) must_exist: bool,
     pub(super) manual: bool,
-    /// From which the store's id and secret are made instead of by chance.
-    #[cfg(any(test, feature = "testing"))]
-    pub(crate) identity_seed: Option<u64>,
+    /// The secret of a new store, whose beginning is its id; made by chance if there is none.
+    pub(crate) identity_secret: Option<[u8; 32]>,
 }
 
 impl fmt::Debug for StoreBuilder {
@@ -87,8 +86,7 @@ impl Default for StoreBuilder {
             clock: Arc::new(SystemClock::default()),
             must_exist: false,
             manual: false,
-            #[cfg(any(test, feature = "testing"))]
-            identity_seed: None,
+            identity_secret: None,
         }
     }
 }

@@ -168,13 +168,10 @@ fn look_at_state(builder: &StoreBuilder, disk: &dyn Disk, store_id: StoreId) -> 
 
 /// The id and the secret of a new store.
 fn new_identity(builder: &StoreBuilder) -> Result<([u8; 16], [u8; 32]), OpenError> {
-    #[cfg(any(test, feature = "testing"))]
-    if let Some(seed) = builder.identity_seed {
-        let secret = *blake3::hash(&seed.to_le_bytes()).as_bytes();
-        let store_id = *secret.first_chunk().expect("16 of 32 bytes");
-        return Ok((store_id, secret));
+    match builder.identity_secret {
+        Some(secret) => Ok((*secret.first_chunk().expect("16 of 32 bytes"), secret)),
+        None => Ok((random()?, random()?)),
     }
-    Ok((random()?, random()?))
 }
 
 fn random<const N: usize>() -> Result<[u8; N], OpenError> {

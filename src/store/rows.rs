@@ -3,17 +3,16 @@
 //! They stand in system tables of the same state as the business rows and are sealed in the same way. The enums are only
 //! ever appended to.
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::base::encoding::{decode, encode};
+use crate::base::encoding::{ENCODED_BYTES_USUAL, decode, encode_into};
 use crate::base::name::Slot;
 use crate::base::position::{Position, TimestampMs};
 use crate::base::receipt::{Outcome, ReceiptMeta};
 use crate::log::record::ClaimHolder;
 use crate::protocol::admission::Stored;
 use crate::protocol::identity::{Digest, ScopeHash};
-use crate::state::{Codec, TableId, open_sealed, seal};
+use crate::state::{Codec, TableId, begin_seal, finish_seal, open_sealed};
 
 /// The system tables, in the order of their fixed ids.
 pub(super) const SYSTEM_TABLES: [&str; 7] = [
@@ -66,7 +65,16 @@ pub(super) struct ScopeRow {
     pub(super) erased_through: u64,
 }
 
-impl ScopeRow {
+/// The same, read without copying: it is compared at every operation.
+#[derive(Debug, Deserialize)]
+pub(super) struct ScopeNames<'a> {
+    tenant: &'a str,
+    actor: &'a str,
+    operation: &'a str,
+    pub(super) erased_through: u64,
+}
+
+impl ScopeNames<'_> {
     /// Whether it is the scope of these names.
     pub(super) fn names(&self, tenant: &str, actor: &str, operation: &str) -> bool {
         self.tenant == tenant && self.actor == actor && self.operation == operation
@@ -219,12 +227,18 @@ pub(crate) struct SystemRowError {
 
 /// Seals a row of the store's own.
 pub(super) fn seal_row<T: Serialize>(table: System, key: &[u8], row: &T) -> Vec<u8> {
-    let payload = encode(row).expect("the store's own rows have no type that bincode cannot encode");
-    seal(table.name(), key, Codec::Bincode, ROW_VERSION, &payload)
+    let mut bytes = begin_seal(Codec::Bincode, ROW_VERSION, ENCODED_BYTES_USUAL);
+    encode_into(row, &mut bytes).expect("the store's own rows have no type that bincode cannot encode");
+    finish_seal(table.name(), key, &mut bytes);
+    bytes
 }
 
 /// Opens a row of the store's own.
-pub(super) fn open_row<T: DeserializeOwned>(table: System, key: &[u8], bytes: &[u8]) -> Result<T, SystemRowError> {
+pub(super) fn open_row<'a, T: Deserialize<'a>>(
+    table: System,
+    key: &[u8],
+    bytes: &'a [u8],
+) -> Result<T, SystemRowError> {
     let error = |reason: String| SystemRowError { table: table.name(), key: key.escape_ascii().to_string(), reason };
     let sealed = open_sealed(table.name(), key, bytes).map_err(|fault| error(fault.to_string()))?;
     if sealed.codec != Codec::Bincode || sealed.version != ROW_VERSION {

@@ -38,7 +38,7 @@ fn completion(outcome: Outcome) -> Completion {
 }
 
 fn changes() -> Vec<TableChanges> {
-    let put = RowChange::Put { key: vec![0, 0, 0, 7], value: b"sealed value".to_vec() };
+    let put = RowChange::Put { key: vec![0, 0, 0, 7], value: b"sealed value".as_slice().into() };
     let remove = RowChange::Remove { key: vec![0, 0, 0, 8] };
     vec![
         TableChanges { table: "orders".to_owned(), rows: vec![put, remove] },

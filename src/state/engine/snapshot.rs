@@ -7,7 +7,7 @@ use redb::{ReadOnlyTable, ReadableTableMetadata, TableDefinition, TableHandle};
 
 use super::error::{EngineError, catch, redb};
 use super::meta::{META_KEY, META_TABLE, Meta};
-use crate::state::bytes::Bytes;
+use crate::base::bytes::Bytes;
 use crate::state::catalog::Catalog;
 use crate::state::row_key::TableId;
 

@@ -48,7 +48,7 @@ fn a_follower_stays_at_an_entry_that_it_cannot_decode() {
     let bed = bed(|| Store::builder().table(&T));
     let store = bed.store();
     let mut follower = store.log(LogStart::Now).unwrap();
-    let rows = vec![RowChange::Put { key: vec![1], value: b"not a sealed value".to_vec() }];
+    let rows = vec![RowChange::Put { key: vec![1], value: b"not a sealed value".as_slice().into() }];
     let changes = vec![TableChanges { table: "t".to_owned(), rows }];
     run(store).commit_own(vec![Body::Write(WriteRecord { changes })]).unwrap();
     let damaged = store.stats().position;
