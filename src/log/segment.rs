@@ -110,17 +110,8 @@ pub(crate) struct PreparedSegment {
     pub(super) file: Arc<dyn DiskFile>,
 }
 
-impl PreparedSegment {
-    /// Removes an unused segment, so that a larger one can be prepared under the same name for a batch that was not
-    /// foreseen. Should the removal be lost with the power, an empty segment comes back, which is a legal one.
-    pub(crate) fn discard(self, disk: &dyn Disk) -> Result<(), PrepareError> {
-        let file = self.name.file();
-        disk.remove(&file).map_err(|source| PrepareError::from_io(file, source))
-    }
-}
-
-/// Prepares a segment that is not an epoch's first. One that was already prepared under this name and not used is
-/// given to [`PreparedSegment::discard`] before.
+/// Prepares a segment that is not an epoch's first. It takes the place of one that was prepared under this name and is
+/// not used, without the name ever being absent.
 ///
 /// # Errors
 /// Nothing depends on the segment yet. What was begun is removed if the disk lets us; otherwise the next recovery

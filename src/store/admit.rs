@@ -53,8 +53,7 @@ impl std::fmt::Debug for Doorkeeper {
 impl Doorkeeper {
     /// Decides a submission against rows as they are in one view.
     pub(super) fn admit(&self, rows: &impl Rows, prepared: &Prepared, now: TimestampMs) -> Verdict {
-        self.try_admit(rows, prepared, now)
-            .unwrap_or_else(|error| Verdict::Answer(Err(Error::Corrupt(error.to_string()))))
+        self.try_admit(rows, prepared, now).unwrap_or_else(|error| Verdict::Answer(Err(error.answer())))
     }
 
     fn try_admit(&self, rows: &impl Rows, prepared: &Prepared, now: TimestampMs) -> Result<Verdict, ApplyError> {
@@ -85,7 +84,7 @@ impl Doorkeeper {
         slot: &Slot,
         now: TimestampMs,
     ) -> Result<Option<Receipt>, Error> {
-        self.try_look_up(rows, scope, slot, now).unwrap_or_else(|error| Err(Error::Corrupt(error.to_string())))
+        self.try_look_up(rows, scope, slot, now).unwrap_or_else(|error| Err(error.answer()))
     }
 
     fn try_look_up(

@@ -1,6 +1,7 @@
 //! Who is told what: when a batch is durable, when it was refused, and when the store stopped.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::base::error::Error;
@@ -8,8 +9,9 @@ use crate::base::receipt::Receipt;
 
 use super::admit::{Prepared, Verdict};
 use super::batch::Member;
-use super::job::Job;
+use super::job::{Job, OperationJob, WriteJob};
 use super::poison::Stopped;
+use super::reentry;
 use super::shared::Shared;
 
 /// Answers that are owed: delivered in order when this is dropped, also while unwinding.
@@ -27,7 +29,11 @@ impl Answers {
 impl Drop for Answers {
     fn drop(&mut self) {
         while let Some(member) = self.members.pop_front() {
-            member.deliver(&self.shared.counters);
+            // Whatever a user's error does when it is dropped, the next one gets its answer.
+            let counters = &self.shared.counters;
+            if catch_unwind(AssertUnwindSafe(|| member.deliver(counters))).is_err() {
+                tracing::error!("an answer panicked while it was delivered");
+            }
         }
     }
 }
@@ -71,15 +77,20 @@ pub(super) fn stopped(shared: &Shared, stopped: &Stopped, members: Vec<Member>) 
 /// Answers a submission that reached a stopped store.
 pub(super) fn to_late_comer(shared: &Shared, stopped: &Stopped, job: Job) {
     if !job.start() {
+        reentry::drop_quietly(job);
         return;
     }
     match job {
-        Job::Operation(job) => {
-            let answer = when_stopped(shared, stopped, &job.prepared);
+        Job::Operation(OperationJob { prepared, closure, responder, .. }) => {
+            let answer = when_stopped(shared, stopped, &prepared);
             shared.counters.count(&answer);
-            job.responder.answer(answer);
+            responder.answer(answer);
+            reentry::drop_quietly(closure);
         }
-        Job::Write(job) => job.responder.answer(Err(Error::Poisoned(stopped.cause.clone()))),
+        Job::Write(WriteJob { closure, responder }) => {
+            responder.answer(Err(Error::Poisoned(stopped.cause.clone())));
+            reentry::drop_quietly(closure);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! It reads no clock and no configuration: whatever it needs is in the frame. A record of a kind that this version does
 //! not know how to apply is an error and never skipped.
 
+use crate::base::error::Error;
 use crate::base::position::Position;
 use crate::log::record::{
     Body, ClaimAction, ClaimRecord, OperationRecord, Record, RowChange, SlotRecord, TableChanges, TableRecord,
@@ -37,7 +38,19 @@ pub(crate) enum ApplyError {
     Newer(&'static str),
 }
 
-/// Reads and writes the store's own rows on any set of layers.
+impl ApplyError {
+    /// What a submission is told that met it.
+    pub(super) fn answer(&self) -> Error {
+        match self {
+            Self::State(EngineError::Closed) => Error::Closed,
+            Self::State(_) | Self::Row(_) | Self::Table { .. } | Self::ScopeCollision | Self::Newer(_) => {
+                Error::Corrupt(self.to_string())
+            }
+        }
+    }
+}
+
+/// Reads the store's own rows on any set of layers.
 pub(super) fn get_system<T: serde::de::DeserializeOwned>(
     rows: &impl Rows,
     table: System,

@@ -118,6 +118,7 @@ impl<'a> Batch<'a> {
     pub(super) fn run(&mut self, job: Job) {
         if !job.start() {
             self.shared.counters.cancelled.add(1);
+            reentry::drop_quietly(job);
             return;
         }
         match job {
@@ -129,12 +130,16 @@ impl<'a> Batch<'a> {
     fn run_operation(&mut self, job: OperationJob) {
         let OperationJob { prepared, closure, responder, deadline } = job;
         let remaining = deadline.map(|deadline| deadline.saturating_sub(self.shared.time.monotonic()));
-        let answer = if remaining == Some(Duration::ZERO) {
-            Err(Error::DeadlineExceeded)
+        let verdict = if remaining == Some(Duration::ZERO) {
+            Verdict::Answer(Err(Error::DeadlineExceeded))
         } else {
-            match self.shared.doorkeeper.admit(&self.overlay, &prepared, self.time) {
-                Verdict::Answer(answer) => answer,
-                Verdict::Execute => self.execute(&prepared, remaining, closure),
+            self.shared.doorkeeper.admit(&self.overlay, &prepared, self.time)
+        };
+        let answer = match verdict {
+            Verdict::Execute => self.execute(&prepared, remaining, closure),
+            Verdict::Answer(answer) => {
+                reentry::drop_quietly(closure);
+                answer
             }
         };
         self.members.push(Member::Operation { prepared, responder, answer });
@@ -239,7 +244,11 @@ impl<'a> Batch<'a> {
         self.note_duration(started);
         let (writes, refused) = tx.finish();
         match outcome {
-            Err(panic) => Err(Error::Panicked { message: panic_message(&*panic) }),
+            Err(panic) => {
+                let message = panic_message(&*panic);
+                reentry::drop_quietly(panic);
+                Err(Error::Panicked { message })
+            }
             Ok(Err(failure)) => Err(Error::Failed(failure)),
             Ok(Ok(value)) => match refused {
                 Some(error) => Err(Error::Table(error)),

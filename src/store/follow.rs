@@ -141,7 +141,7 @@ impl fmt::Debug for Change {
     }
 }
 
-/// Reads entries in order. As an iterator it blocks for new ones, and ends when the store is closed;
+/// Reads entries in order. As an iterator it blocks for new ones, and ends when the store is closed or has stopped;
 /// [`LogFollower::try_next`] never blocks, and [`LogFollower::next_entry`] awaits without any runtime.
 ///
 /// ```
@@ -159,11 +159,19 @@ impl fmt::Debug for Change {
 #[must_use = "a follower reads nothing until it is asked"]
 pub struct LogFollower {
     shared: Arc<Shared>,
+    /// Under which it waits without blocking.
+    number: u64,
     reader: LogReader,
     /// The last sequence that was given out.
     seen: u64,
     /// Read, and not given out since it cannot be decoded: it is not skipped.
     stuck: Option<Frame>,
+}
+
+impl Drop for LogFollower {
+    fn drop(&mut self) {
+        self.shared.publisher.leave(self.number);
+    }
 }
 
 impl fmt::Debug for LogFollower {
@@ -183,7 +191,7 @@ impl LogFollower {
             LogStart::After(position) => check_position(shared, position, durable)?,
         };
         let reader = LogReader::open(Arc::clone(&shared.disk), shared.store_id, seen.saturating_add(1))?;
-        Ok(Self { shared: Arc::clone(shared), reader, seen, stuck: None })
+        Ok(Self { shared: Arc::clone(shared), number: shared.publisher.enter(), reader, seen, stuck: None })
     }
 
     /// The next entry if there is one now.
@@ -231,7 +239,7 @@ impl LogFollower {
             if let Some(entry) = self.try_next()? {
                 return Poll::Ready(Ok(Some(entry)));
             }
-            match ready!(self.shared.publisher.poll_beyond(self.seen, context)) {
+            match ready!(self.shared.publisher.poll_beyond(self.number, self.seen, context)) {
                 Moved::Up(_) => {}
                 Moved::Ended => return Poll::Ready(self.try_next()),
             }

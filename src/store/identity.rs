@@ -90,7 +90,12 @@ impl Identity {
     /// Finishes the creation.
     pub(super) fn publish(disk: &dyn Disk) -> io::Result<()> {
         disk.rename(IDENTITY_NEW, IDENTITY)?;
-        disk.sync_dir("")
+        disk.sync_dir("").inspect_err(|_| {
+            // The name may never become durable, whatever a later sync says: the creation is not finished.
+            if let Err(error) = disk.rename(IDENTITY, IDENTITY_NEW) {
+                tracing::error!(%error, "a creation that failed at its last step could not be taken back");
+            }
+        })
     }
 
     pub(super) fn read(disk: &dyn Disk) -> Result<Self, OpenError> {

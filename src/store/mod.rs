@@ -258,9 +258,8 @@ impl Store {
     }
 
     fn wait<T>(&self, ticket: Ticket<T>) -> Result<T, Error> {
-        while self.run.is_manual() && !ticket.is_answered() {
-            self.run.step()?;
-        }
+        // Whoever closes the store meanwhile answers the ticket.
+        while self.run.is_manual() && !ticket.is_answered() && self.run.step().is_ok() {}
         ticket.wait()
     }
 
@@ -407,7 +406,8 @@ impl Store {
     /// Closes the store for all its handles: what is queued is still executed and answered, then everything is written
     /// into the state file, so that the next open has nothing to apply.
     ///
-    /// Dropping the last handle does the same and keeps quiet about it.
+    /// Dropping the last handle does the same and keeps quiet about it. Views and look-ups of other handles end with
+    /// the state file: they may answer that the store is closed.
     ///
     /// # Errors
     ///

@@ -1,6 +1,8 @@
 //! What readers see: one pointer, loaded once for each read. Only the writer publishes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -27,13 +29,15 @@ pub(super) struct Publisher {
 struct Followers {
     state: Mutex<FollowersState>,
     moved: Condvar,
+    next: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct FollowersState {
     sequence: u64,
     ended: bool,
-    wakers: Vec<Waker>,
+    /// Of the followers that wait without blocking, by their numbers.
+    wakers: HashMap<u64, Waker>,
 }
 
 /// What a follower waits for.
@@ -87,9 +91,9 @@ impl Publisher {
     }
 
     /// Wakes outside the lock; a waker that panics stops nobody.
-    fn wake(&self, wakers: Vec<Waker>) {
+    fn wake(&self, wakers: HashMap<u64, Waker>) {
         self.followers.moved.notify_all();
-        for waker in wakers {
+        for waker in wakers.into_values() {
             if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake())).is_err() {
                 tracing::error!("a follower's waker panicked");
             }
@@ -103,15 +107,27 @@ impl Publisher {
         state.beyond(seen).unwrap_or(Moved::Ended)
     }
 
-    /// The same for an async caller.
-    pub(super) fn poll_beyond(&self, seen: u64, context: &mut Context<'_>) -> Poll<Moved> {
+    /// A follower's number, under which it waits without blocking.
+    pub(super) fn enter(&self) -> u64 {
+        self.followers.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The follower waits no more.
+    pub(super) fn leave(&self, follower: u64) {
+        let waker = self.followers.state.lock().wakers.remove(&follower);
+        drop(waker);
+    }
+
+    /// The same as [`Publisher::wait_beyond`] for an async caller.
+    pub(super) fn poll_beyond(&self, follower: u64, seen: u64, context: &mut Context<'_>) -> Poll<Moved> {
+        let waker = context.waker().clone();
         let mut state = self.followers.state.lock();
         match state.beyond(seen) {
             Some(moved) => Poll::Ready(moved),
             None => {
-                if !state.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
-                    state.wakers.push(context.waker().clone());
-                }
+                let old = state.wakers.insert(follower, waker);
+                drop(state);
+                drop(old);
                 Poll::Pending
             }
         }
@@ -127,5 +143,46 @@ impl FollowersState {
         } else {
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Weak;
+    use std::task::Wake;
+
+    use super::*;
+    use crate::state::{Catalog, Engine, Meta};
+
+    struct Witness;
+
+    impl Wake for Witness {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    #[test]
+    fn a_follower_that_leaves_takes_its_waker_along_and_one_that_polls_again_has_one() {
+        let meta = Meta {
+            store_id: 1,
+            epoch: 1,
+            applied_epoch: 0,
+            applied_sequence: 0,
+            clock_mark_ms: 0,
+            clock_trusted_ms: 0,
+        };
+        let engine = Engine::create_in_memory(Arc::new(Catalog::new(&[])), meta).unwrap();
+        let position = Position { epoch: 1, sequence: 0 };
+        let publisher = Publisher::new(Published { view: View::new(engine.snapshot().unwrap()), position });
+        let follower = publisher.enter();
+        let mut wakers: Vec<Weak<Witness>> = Vec::new();
+        for _ in 0..3 {
+            let witness = Arc::new(Witness);
+            wakers.push(Arc::downgrade(&witness));
+            let waker = Waker::from(witness);
+            assert!(publisher.poll_beyond(follower, 0, &mut Context::from_waker(&waker)).is_pending());
+        }
+        assert_eq!(wakers.iter().filter(|waker| waker.strong_count() > 0).count(), 1);
+        publisher.leave(follower);
+        assert!(wakers.iter().all(|waker| waker.strong_count() == 0));
     }
 }

@@ -2,6 +2,7 @@
 //! end, so it is refused instead.
 
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
     static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
@@ -26,6 +27,13 @@ pub(super) fn inside(store: usize) -> bool {
 impl Drop for Inside {
     fn drop(&mut self) {
         INSIDE.with_borrow_mut(Vec::pop);
+    }
+}
+
+/// Drops what a user gave. A destructor that panics stops nobody.
+pub(super) fn drop_quietly<T>(value: T) {
+    if catch_unwind(AssertUnwindSafe(|| drop(value))).is_err() {
+        tracing::error!("a destructor in something that was handed to the store panicked");
     }
 }
 

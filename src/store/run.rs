@@ -121,8 +121,12 @@ impl Run {
                 let _inside = reentry::enter(self.shared.number);
                 let mut writer = writer.lock();
                 let Some(mut running) = writer.take() else { return Err(Error::Closed) };
-                while running.step() {}
-                let closed = running.close(Writer::drain_folder);
+                let closed = catch_unwind(AssertUnwindSafe(|| {
+                    while running.step() {}
+                    running.close(Writer::drain_folder)
+                }))
+                .unwrap_or_else(|_| Err(Error::Poisoned("the writer panicked while closing".to_owned())));
+                self.shared.publisher.end();
                 drop(running);
                 self.shared.queue.end();
                 closed

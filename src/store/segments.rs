@@ -107,12 +107,13 @@ impl NextSegment {
     ) -> Result<PreparedSegment, PrepareError> {
         let needed = log.next_segment_spec(batch_bytes);
         self.settle();
-        if let State::Ready(prepared) = std::mem::replace(&mut self.state, State::None) {
-            if prepared.bytes >= needed.bytes {
-                return Ok(prepared);
-            }
-            prepared.discard(&*self.workshop.disk)?;
+        if let State::Ready(prepared) = std::mem::replace(&mut self.state, State::None)
+            && prepared.bytes >= needed.bytes
+        {
+            return Ok(prepared);
         }
+        // One that is too small is replaced by renaming the larger one over it: its name is never absent, which a reader
+        // would take for damage.
         self.workshop.prepare(Order { spec: needed, created_ms })
     }
 

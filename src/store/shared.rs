@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::base::limits::Limits;
+use crate::base::name::Slot;
 use crate::base::operation::OperationType;
 use crate::base::position::TimestampMs;
 use crate::disk::Disk;
@@ -49,6 +50,14 @@ pub(super) struct Shared {
     /// What recovery found at open.
     pub(super) recovery: RecoveryReport,
     pub(super) oldest_sequence: u64,
+}
+
+impl Shared {
+    /// Stops the store and wakes whoever waits for what will not come.
+    pub(super) fn stop(&self, cause: impl Into<String>, unknown: HashSet<Slot>) {
+        self.poison.set(cause, unknown);
+        self.publisher.end();
+    }
 }
 
 /// Open views, so that the stats can name the oldest: it keeps maps and pages alive.

@@ -51,11 +51,16 @@ impl<T> Ticket<T> {
     ///
     /// # Errors
     ///
-    /// As [`Store::execute`](crate::Store::execute), and [`Error::Reentrant`] on a thread that is running one of this
-    /// store's closures.
+    /// As [`Store::execute`](crate::Store::execute). On a thread that is running one of this store's closures nothing can
+    /// be waited for: a submission that is still queued is cancelled and answered [`Error::Reentrant`] (*not executed*),
+    /// one that was started is [`Error::Unknown`].
+    ///
+    /// # Panics
+    ///
+    /// If the ticket was polled to its end before.
     pub fn wait(self) -> Result<T, Error> {
         if reentry::inside(self.store) {
-            return Err(Error::Reentrant);
+            return self.leave();
         }
         self.step_until_answered();
         let mut state = self.shared.state.lock();
@@ -63,8 +68,20 @@ impl<T> Ticket<T> {
             if let Some(answer) = take(&mut state.phase) {
                 return answer;
             }
+            assert!(!matches!(state.phase, Phase::Taken), "a ticket was waited for after it was ready");
             self.shared.answered.wait(&mut state);
         }
+    }
+
+    /// The answer of one who may not wait.
+    fn leave(self) -> Result<T, Error> {
+        let mut state = self.shared.state.lock();
+        if matches!(state.phase, Phase::Queued) {
+            state.phase = Phase::Cancelled;
+            return Err(Error::Reentrant);
+        }
+        take(&mut state.phase)
+            .unwrap_or_else(|| Err(Error::Unknown("it was started, and cannot be waited for from in here".to_owned())))
     }
 
     /// Blocks until the answer is there or the time is up; then gives the ticket back.
@@ -75,7 +92,7 @@ impl<T> Ticket<T> {
     /// key.
     pub fn wait_for(self, time: Duration) -> Result<Result<T, Error>, Self> {
         if reentry::inside(self.store) {
-            return Ok(Err(Error::Reentrant));
+            return Ok(self.leave());
         }
         self.step_until_answered();
         let mut state = self.shared.state.lock();

@@ -348,7 +348,7 @@ impl Writer {
             }
             Folded::Failed(cause) => {
                 self.fold_failed = true;
-                self.shared.poison.set(format!("the state file: {cause}"), std::mem::take(&mut self.in_flight));
+                self.shared.stop(format!("the state file: {cause}"), std::mem::take(&mut self.in_flight));
             }
             Folded::Finished => {}
         }
@@ -383,7 +383,7 @@ impl Writer {
     /// The disk failed with the batch in its hands: stop, and tell everybody what is certain.
     fn stop(&mut self, batch: Batch<'_>, error: &AppendError) {
         self.in_flight.clear();
-        self.shared.poison.set(format!("the log: {error}"), batch.slots);
+        self.shared.stop(format!("the log: {error}"), batch.slots);
         if let Some(stopped) = self.shared.poison.get() {
             answers::stopped(&self.shared, stopped, batch.members);
         }
@@ -392,7 +392,7 @@ impl Writer {
     /// The writer's code failed outside a closure.
     pub(super) fn stop_after_panic(&mut self) {
         let in_flight = std::mem::take(&mut self.in_flight);
-        self.shared.poison.set("the writer panicked", in_flight);
+        self.shared.stop("the writer panicked", in_flight);
     }
 
     /// Writes and syncs a mark behind the last batch.
@@ -405,7 +405,7 @@ impl Writer {
         let Some(log) = &mut self.log else { return };
         let proven = log.append_mark(time.0).and_then(|appended| if appended { log.sync() } else { Ok(()) });
         if let Err(error) = proven {
-            self.shared.poison.set(format!("the log: {error}"), HashSet::new());
+            self.shared.stop(format!("the log: {error}"), HashSet::new());
         }
     }
 
@@ -435,7 +435,7 @@ impl Writer {
     pub(super) fn note_last_words(shared: &Shared) {
         for control in shared.queue.take_control(Duration::ZERO) {
             if let Control::Folded(Folded::Failed(cause)) = control {
-                shared.poison.set(format!("the state file: {cause}"), HashSet::new());
+                shared.stop(format!("the state file: {cause}"), HashSet::new());
             }
         }
     }

@@ -7,6 +7,41 @@ use crate::support::*;
 use counterfoil::testing::{SimDisk, Survival};
 use counterfoil::{Decision, Error, Failure, Reply, Ticket, Tx};
 
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+#[test]
+fn a_destructor_that_panics_stops_nobody() {
+    let bed = bed();
+    let store = bed.store();
+    let first = store.submit(op("k"), add("n")).unwrap();
+    let bomb = Bomb;
+    let duplicate = store
+        .submit(op("k"), move |_| {
+            let _bomb = &bomb;
+            Ok(Reply::ok())
+        })
+        .unwrap();
+    let bomb = Bomb;
+    let cancelled = store
+        .submit(op("cancelled"), move |_| {
+            let _bomb = &bomb;
+            Ok(Reply::ok())
+        })
+        .unwrap();
+    assert!(cancelled.cancel().is_ok());
+    let last = store.submit(op("l"), add("n")).unwrap();
+    store.step().unwrap();
+    assert!(answer(first).is_ok() && answer(duplicate).unwrap().is_replayed() && answer(last).is_ok());
+    assert_eq!((store.stats().stopped, total(store, "n")), (None, 2));
+}
+
 #[test]
 fn failing_and_panicking_members_leave_their_neighbours_alone() {
     let mut bed = bed();

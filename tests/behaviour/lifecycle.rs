@@ -22,6 +22,31 @@ const _: () = {
 };
 
 #[test]
+fn a_closed_store_with_many_receipts_is_closed_and_not_damaged() {
+    let bed = bed();
+    let store = bed.store().clone();
+    for number in 0..3_000 {
+        drop(store.submit(op(&format!("{number:05}")), add("n")).unwrap());
+        if number % 500 == 0 {
+            settle(&store);
+        }
+    }
+    settle(&store);
+    let other = store.clone();
+    store.close().unwrap();
+    for number in [0, 1_500, 2_999, 5_000] {
+        let operation = op(&format!("{number:05}"));
+        let slot = operation.slot().clone();
+        let known = other.receipt(&slot);
+        assert!(matches!(known, Ok(_) | Err(Error::Closed)), "{known:?}");
+        match other.execute(operation, never) {
+            Ok(receipt) => assert!(receipt.is_replayed()),
+            Err(error) => assert!(matches!(error, Error::Closed), "{error:?}"),
+        }
+    }
+}
+
+#[test]
 fn a_closed_store_says_so_at_every_handle_and_reads_what_was_durable() {
     let manual = bed();
     for (mode, store) in [("manual", manual.store().clone()), ("threads", threaded(&SimDisk::new()))] {

@@ -46,6 +46,24 @@ fn assert_reentrant(calls: Vec<(&'static str, Result<(), Error>)>, place: &str) 
     }
 }
 
+#[test]
+fn what_a_closure_may_not_wait_for_is_not_executed_behind_its_back() {
+    let store = threaded(&SimDisk::new());
+    let inner = store.clone();
+    let (said, heard) = channel();
+    let receipt = store.execute(op("outer"), move |_: &Tx<'_>| {
+        let ticket = inner.submit(op("inner"), add("n"))?;
+        said.send(ticket.wait().map(drop)).expect("somebody listens");
+        Ok(Reply::ok())
+    });
+    assert!(receipt.is_ok());
+    assert!(matches!(heard.recv().unwrap(), Err(Error::Reentrant)));
+    // Everything that was queued before this one has had its turn.
+    drop(store.execute(op("later"), add("m")).unwrap());
+    assert_eq!(store.receipt(op("inner").slot()).unwrap(), None);
+    assert_eq!(total(&store, "n"), 0);
+}
+
 type Calls = Vec<(&'static str, Result<(), Error>)>;
 
 fn sends_calls(

@@ -87,8 +87,8 @@ fn segments_grow_and_a_large_batch_gets_one_of_its_own_size() {
     let payload = "x".repeat(3 * 256 * 1024);
     let bytes = encoded_frame_bytes(payload.len() as u64);
     assert!(log.next_segment_spec(2 * SEGMENT_BYTES_MAX).bytes > 2 * SEGMENT_BYTES_MAX);
-    let spare = prepare_segment(&disk, ID, &log.next_segment_spec(0), 0).expect("prepared");
-    spare.discard(&disk).expect("removed");
+    let too_small = prepare_segment(&disk, ID, &log.next_segment_spec(0), 0).expect("prepared");
+    drop(too_small);
     let spec = log.next_segment_spec(bytes);
     log.roll_to(prepare_segment(&disk, ID, &spec, 0).expect("prepared")).expect("rolled");
     commit(&mut log, &[&payload]);
