@@ -87,7 +87,7 @@ pub enum Error {
 
     /// The closure failed with its own error. *Not executed*; the key stays free, so the same key may be tried again.
     #[error("the operation failed: {0}; not executed, the key is free")]
-    Failed(Failure),
+    Failed(#[source] Failure),
     /// The closure panicked. *Not executed*; the key stays free. The same input probably panics again.
     #[error("the operation panicked: {message}; not executed, the key is free")]
     Panicked {
@@ -131,6 +131,12 @@ pub enum Error {
     /// There is no room on the disk for the next log segment. *Not executed*; the store goes on as soon as there is.
     #[error("the disk is full ({0}); not executed, free some space and try again with the same key")]
     DiskFull(String),
+    /// The next log segment cannot be prepared for another reason than a full disk. *Not executed*; the store goes on as
+    /// soon as it can be.
+    #[error(
+        "the next log segment cannot be prepared ({0}); not executed, look at the disk and its rights, then try again with the same key"
+    )]
+    Segment(String),
     /// The store is closed or closing. *Not executed.*
     #[error("the store is closed; not executed")]
     Closed,
@@ -173,6 +179,7 @@ impl Error {
             | Self::DeadlineExceeded
             | Self::Cancelled
             | Self::DiskFull(_)
+            | Self::Segment(_)
             | Self::Closed
             | Self::Poisoned(_)
             | Self::Reentrant
@@ -190,6 +197,7 @@ impl Error {
             | Self::DeadlineExceeded
             | Self::Cancelled
             | Self::DiskFull(_)
+            | Self::Segment(_)
             | Self::Closed
             | Self::Poisoned(_)
             | Self::Unknown(_) => true,
@@ -228,6 +236,15 @@ impl Failure {
     #[must_use]
     pub fn into_inner(self) -> Box<dyn StdError + Send + Sync> {
         self.0
+    }
+}
+
+/// So that the failure is the source of [`Error::Failed`].
+impl std::ops::Deref for Failure {
+    type Target = dyn StdError + Send + Sync + 'static;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
     }
 }
 

@@ -101,11 +101,8 @@ impl Reply {
     /// characters that RFC 9110 does not allow.
     pub fn header(mut self, name: impl AsRef<str>, value: impl Into<String>) -> Result<Self, Invalid> {
         let (name, value) = (name.as_ref().to_ascii_lowercase(), value.into());
-        if HEADERS_FORBIDDEN.contains(&name.as_str()) {
-            return Err(Invalid::HeaderForbidden(name));
-        }
-        if !is_token(&name) || value.chars().any(|c| c.is_control() && c != '\t') {
-            return Err(Invalid::Header(name));
+        if let Some(fault) = header_fault(&name, &value) {
+            return Err(fault);
         }
         self.headers.push((name, value));
         Ok(self)
@@ -149,6 +146,14 @@ impl Reply {
         self.content_type.as_deref()
     }
 
+    /// What a constructor would have refused. A reply can also come out of serde, past all of them.
+    pub(crate) fn fault(&self) -> Option<Invalid> {
+        if !(100..=999).contains(&self.status) {
+            return Some(Invalid::Status(self.status));
+        }
+        self.headers.iter().find_map(|(name, value)| header_fault(name, value))
+    }
+
     /// What counts against the reply limit, in bytes.
     pub(crate) fn counted_bytes(&self) -> usize {
         self.body.len()
@@ -164,6 +169,19 @@ impl Reply {
         self.content_type = None;
         self
     }
+}
+
+fn header_fault(name: &str, value: &str) -> Option<Invalid> {
+    if is_forbidden(name) {
+        return Some(Invalid::HeaderForbidden(name.to_owned()));
+    }
+    let valid = is_token(name) && !value.chars().any(|c| c.is_control() && c != '\t');
+    (!valid).then(|| Invalid::Header(name.to_owned()))
+}
+
+/// A header that carries credentials, in whatever case.
+pub(crate) fn is_forbidden(name: &str) -> bool {
+    HEADERS_FORBIDDEN.iter().any(|forbidden| forbidden.eq_ignore_ascii_case(name))
 }
 
 /// A header name: RFC 9110, section 5.6.2.

@@ -31,7 +31,9 @@ pub(crate) enum LogError {
     #[error("operation {sequence} is missing: the oldest segment, {file}, begins at {oldest}")]
     MissingBefore { file: String, sequence: u64, oldest: u64 },
     /// Something that was durable cannot be read. Restore from a backup, or keep the directory and ask.
-    #[error("{file} is damaged at offset {offset}: operation {sequence} was expected there")]
+    #[error(
+        "entry {sequence} is damaged or missing: {file} does not hold it at offset {offset}, where it was expected"
+    )]
     Damaged { file: String, offset: u64, sequence: u64 },
     /// The checkpoint contains operations that the log has declared dead: the two are not of one history.
     #[error("the state is at {applied} of epoch {epoch}, but {file} continues after {continues_after}")]

@@ -57,7 +57,8 @@ pub(crate) use name::LOG_DIR;
 pub(crate) use reader::LogReader;
 pub(crate) use recover::{CheckpointState, Recovered, RecoveryReport, recover};
 pub(crate) use segment::{PreparedSegment, SegmentSpec, prepare_segment};
-pub(crate) use walk::oldest_sequence;
+#[cfg(test)]
+use walk::oldest_sequence;
 
 /// Whose log it is: a random number made with the store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -6,8 +6,15 @@ use redb::backends::InMemoryBackend;
 
 use super::{Catalog, Engine, Meta, Snapshot, TableId};
 
-pub(super) const META: Meta =
-    Meta { store_id: 7, epoch: 1, applied_epoch: 1, applied_sequence: 0, clock_mark_ms: 0, clock_trusted_ms: 0 };
+pub(super) const META: Meta = Meta {
+    store_id: 7,
+    epoch: 1,
+    applied_epoch: 1,
+    applied_sequence: 0,
+    clock_mark_ms: 0,
+    clock_trusted_ms: 0,
+    log_floor: 1,
+};
 
 pub(super) const CACHE_BYTES: usize = 1024 * 1024;
 

@@ -117,6 +117,7 @@ impl Doorkeeper {
             Some(SlotRow::Receipt(_) | SlotRow::Claim(_)) | None => None,
         };
         let _inside = reentry::enter(self.store);
+        let _guarding = reentry::enter_guard(self.store);
         catch_unwind(AssertUnwindSafe(|| guard(slot, meta.as_ref()))).unwrap_or_else(|_| {
             tracing::error!("the replay guard panicked; access is denied");
             Access::Denied

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::base::error::Error;
 use crate::base::receipt::Receipt;
+use crate::log::PrepareError;
 
 use super::admit::{Prepared, Verdict};
 use super::batch::Member;
@@ -38,11 +39,34 @@ impl Drop for Answers {
     }
 }
 
+/// Why a batch was refused before anything of it was written.
+#[derive(Debug)]
+pub(super) enum NoRoom {
+    DiskFull(String),
+    Other(String),
+}
+
+impl NoRoom {
+    /// What whoever was in the batch is told.
+    pub(super) fn error(&self) -> Error {
+        match self {
+            Self::DiskFull(reason) => Error::DiskFull(reason.clone()),
+            Self::Other(reason) => Error::Segment(reason.clone()),
+        }
+    }
+}
+
+impl From<PrepareError> for NoRoom {
+    fn from(error: PrepareError) -> Self {
+        if error.is_full() { Self::DiskFull(error.to_string()) } else { Self::Other(error.to_string()) }
+    }
+}
+
 /// Nothing of a batch was written. The members' own answers are dropped, refusals as well: a closure may have read rows
 /// of a neighbour that is not kept. They are answered from the published view, or told that there was no room.
-pub(super) fn refused(shared: &Shared, members: Vec<Member>, reason: &str) {
+pub(super) fn refused(shared: &Shared, members: Vec<Member>, reason: &NoRoom) {
     for member in members {
-        let refused = Error::DiskFull(reason.to_owned());
+        let refused = reason.error();
         match member {
             Member::Operation { prepared, responder, .. } => {
                 let answer = from_published(shared, &prepared, refused);

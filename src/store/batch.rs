@@ -267,6 +267,9 @@ impl<'a> Batch<'a> {
 
     /// Checks a reply against the limits and the allow-list; a body above the limit goes as the operation type says.
     fn check_reply(&self, reply: Reply, oversize: Oversize) -> Result<(Reply, bool), Error> {
+        if let Some(fault) = reply.fault() {
+            return Err(Error::Invalid(fault));
+        }
         limit("the reply's resource id", reply.resource_id.as_ref().map_or(0, String::len), RESOURCE_ID_BYTES_MAX)?;
         limit("the reply's content type", reply.content_type.as_ref().map_or(0, String::len), CONTENT_TYPE_BYTES_MAX)?;
         limit("the reply's number of headers", reply.headers.len(), REPLY_HEADERS_MAX)?;

@@ -11,7 +11,7 @@ use crate::base::limits::{Limits, OPERATION_VERSIONS_MAX};
 use crate::base::name::{OperationName, Slot};
 use crate::base::operation::OperationType;
 use crate::base::receipt::ReceiptMeta;
-use crate::base::reply::is_token;
+use crate::base::reply::{is_forbidden, is_token};
 use crate::disk::{Disk, StdDisk};
 use crate::protocol::admission::Access;
 use crate::state::{Catalog, Declarations, Table, TableDeclaration, TableKey, TableOpenError};
@@ -118,8 +118,8 @@ impl StoreBuilder {
         self
     }
 
-    /// Adds a name to the headers that may be stored with a reply. Cookies and credentials are never stored, whatever
-    /// is allowed here.
+    /// Adds a name to the headers that may be stored with a reply. Cookies and credentials are never stored: a store that
+    /// would allow them is refused.
     #[must_use]
     pub fn allow_header(mut self, name: impl AsRef<str>) -> Self {
         self.headers.push(name.as_ref().to_ascii_lowercase());
@@ -127,7 +127,7 @@ impl StoreBuilder {
     }
 
     /// May this caller see this result now? Asked at every submission and look-up, with what a stored receipt says
-    /// beside its reply, before anything is compared or read. Default: always.
+    /// beside its reply, before requests are compared and the reply is read. Default: always.
     ///
     /// It runs on the thread that looked up and must not block: no call of this store, no I/O. One that panics has
     /// said no.
@@ -209,6 +209,9 @@ impl StoreBuilder {
         }
         if let Some(name) = self.headers.iter().find(|name| !is_token(name)) {
             return Err(OpenError::Config(format!("{name:?} is not the name of a header (RFC 9110, section 5.6.2)")));
+        }
+        if let Some(name) = self.headers.iter().find(|name| is_forbidden(name)) {
+            return Err(OpenError::Config(format!("the header {name:?} carries credentials and is never stored")));
         }
         let mut names = HashSet::new();
         for operation in &self.operations {

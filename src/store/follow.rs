@@ -10,7 +10,7 @@ use crate::base::position::{Position, TimestampMs};
 use crate::base::receipt::Outcome;
 use crate::base::reply::Reply;
 use crate::log::record::{Body, Record, RowChange, TableChanges};
-use crate::log::{Frame, LogError, LogReader, oldest_sequence};
+use crate::log::{Frame, LogError, LogReader};
 use crate::state::{Rows, open_sealed};
 
 use super::published::Moved;
@@ -55,6 +55,9 @@ pub enum LogReadError {
     /// An entry cannot be read. Run verify; the message names the place.
     #[error("the log cannot be read: {0}; run verify")]
     Damaged(String),
+    /// An entry was written by a newer version of this crate. Read it with that one.
+    #[error("{0}: use a newer version of the crate")]
+    Newer(String),
     /// A blocking call from within a closure, guard or waker of the same store.
     #[error("a blocking call of the store from inside one of its own closures, guards or wakers")]
     Reentrant,
@@ -185,9 +188,7 @@ impl LogFollower {
         let durable = shared.publisher.load().position;
         let seen = match start {
             LogStart::Now => durable.sequence,
-            LogStart::Oldest => {
-                oldest_sequence(&*shared.disk, shared.store_id)?.map_or(durable.sequence, |oldest| oldest - 1)
-            }
+            LogStart::Oldest => shared.log_floor.saturating_sub(1),
             LogStart::After(position) => check_position(shared, position, durable)?,
         };
         let reader = LogReader::open(Arc::clone(&shared.disk), shared.store_id, seen.saturating_add(1))?;
@@ -265,7 +266,8 @@ impl LogFollower {
         let header = frame.header;
         let position = Position { epoch: header.epoch, sequence: header.sequence };
         let damaged = |reason: String| LogReadError::Damaged(format!("entry {position}: {reason}"));
-        let record = Record::from_bytes(&frame.payload).map_err(|error| damaged(error.to_string()))?;
+        let record = Record::from_bytes(&frame.payload)
+            .map_err(|error| LogReadError::Newer(format!("entry {position}: {error}")))?;
         let wall = TimestampMs(record.wall_ms);
         let time = TimestampMs(header.time_ms);
         if self.is_erased(header.sequence).map_err(damaged)? {
@@ -307,13 +309,12 @@ fn check_position(shared: &Arc<Shared>, position: Position, durable: Position) -
     }
     let mut reader = match LogReader::open(Arc::clone(&shared.disk), shared.store_id, position.sequence) {
         Ok(reader) => reader,
-        Err(LogError::NotRetained { oldest, .. }) => {
-            // The entry itself may be gone while all after it are there; then its epoch cannot be compared any more.
-            return if oldest <= position.sequence.saturating_add(1) {
-                Ok(position.sequence)
-            } else {
-                Err(LogReadError::NotRetained { after: position, oldest })
-            };
+        // The entry itself may be gone on purpose while all after it are there; then its epoch cannot be compared.
+        Err(LogError::NotRetained { oldest, .. }) if oldest <= position.sequence.saturating_add(1) => {
+            return Ok(position.sequence);
+        }
+        Err(LogError::NotRetained { .. }) if position.sequence.saturating_add(1) < shared.log_floor => {
+            return Err(LogReadError::NotRetained { after: position, oldest: shared.log_floor });
         }
         Err(error) => return Err(error.into()),
     };

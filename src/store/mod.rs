@@ -191,6 +191,9 @@ impl Store {
         D: Into<Decision>,
     {
         let shared = self.shared();
+        if reentry::guarding(shared.number) {
+            return Err(Error::Reentrant);
+        }
         let bytes = operation.content.len();
         let prepared = self.prepare(operation)?;
         if let Some(answer) = self.answer_early(&prepared) {
@@ -333,6 +336,9 @@ impl Store {
     /// [`Error::Unknown`] for an operation that was with the disk when the store stopped.
     pub fn receipt(&self, slot: &Slot) -> Result<Option<Receipt>, Error> {
         let shared = self.shared();
+        if reentry::guarding(shared.number) {
+            return Err(Error::Reentrant);
+        }
         let published = shared.publisher.load();
         let found = shared.doorkeeper.look_up(&published.view, shared.hash_keys.scope(slot), slot, shared.time.now());
         match shared.poison.get() {

@@ -14,7 +14,7 @@ use crate::state::{Compat, Engine, MemoryMap, Meta, Overlay, Snapshot, TableDecl
 
 use super::Store;
 use super::admit::Doorkeeper;
-use super::apply::{FrameFacts, apply, get_system};
+use super::apply::{ApplyError, FrameFacts, apply, get_system};
 use super::builder::StoreBuilder;
 use super::folder::{Fold, Folder};
 use super::holder::{self, LOCK_FILES};
@@ -113,6 +113,7 @@ fn create(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Res
         applied_sequence: 0,
         clock_mark_ms: clock_ms,
         clock_trusted_ms: clock_ms,
+        log_floor: 1,
     };
     let engine = Engine::create(backend, Arc::clone(&builder.catalog), meta(0, 0), builder.limits.cache_bytes)?;
     let log = recover(disk, store_id, &CheckpointState { epoch: 0, applied_sequence: 0 }, wall.0)?;
@@ -187,6 +188,7 @@ struct CaughtUp {
     position: Position,
     last_time: TimestampMs,
     clock_trusted: TimestampMs,
+    log_floor: u64,
     /// Bytes of payload in the map that is not folded.
     log_bytes: u64,
 }
@@ -210,10 +212,14 @@ fn catch_up(
     while let Some(frame) = log.reader.next(log.durable)? {
         let header = frame.header;
         position = Position { epoch: header.epoch, sequence: header.sequence };
-        let damaged = |reason: String| OpenError::Log(format!("entry {position} cannot be applied: {reason}"));
-        let record = Record::from_bytes(&frame.payload).map_err(|error| damaged(error.to_string()))?;
+        let at = |reason: &dyn std::fmt::Display| format!("entry {position} cannot be applied: {reason}");
+        let record = Record::from_bytes(&frame.payload).map_err(|error| OpenError::Newer(at(&error)))?;
         let facts = FrameFacts { position, time_ms: header.time_ms };
-        apply(&mut overlay, &builder.catalog, facts, &record).map_err(|error| damaged(error.to_string()))?;
+        apply(&mut overlay, &builder.catalog, facts, &record).map_err(|error| match error {
+            ApplyError::Newer(_) => OpenError::Newer(at(&error)),
+            ApplyError::State(error) => error.into(),
+            ApplyError::Row(_) | ApplyError::Table { .. } | ApplyError::ScopeCollision => OpenError::Log(at(&error)),
+        })?;
         last_time = last_time.max(TimestampMs(header.time_ms));
         if is_trusted(TimestampMs(header.time_ms), TimestampMs(record.wall_ms)) {
             clock_trusted = clock_trusted.max(TimestampMs(header.time_ms));
@@ -236,7 +242,12 @@ fn catch_up(
         }
     }
     let view = overlay.view().clone();
-    Ok((identity, log, folder, CaughtUp { view, position, last_time, clock_trusted, log_bytes }))
+    Ok((
+        identity,
+        log,
+        folder,
+        CaughtUp { view, position, last_time, clock_trusted, log_floor: meta.log_floor, log_bytes },
+    ))
 }
 
 const fn total_start(durable: u64, total: u64) -> u64 {
@@ -252,6 +263,9 @@ fn start(
     opened: Opened,
 ) -> Result<Store, OpenError> {
     let (identity, log, folder, state) = catch_up(&builder, opened, &disk, &gate).inspect_err(|_| gate.refuse())?;
+    if log.oldest > state.log_floor {
+        tracing::warn!(from = state.log_floor, to = log.oldest - 1, "entries of the log are missing; run verify");
+    }
     tracing::debug!(epoch = log.epoch, position = %state.position, report = ?log.report, "the log is recovered");
     let declarations = declare(&state.view, &builder.tables)?;
     let number = next_number();
@@ -279,7 +293,7 @@ fn start(
         counters: super::counters::Counters::default(),
         readers: Readers::default(),
         recovery: log.report,
-        oldest_sequence: log.oldest,
+        log_floor: state.log_floor,
     });
     let workshop = Workshop { disk, store_id };
     let engines =
@@ -289,7 +303,7 @@ fn start(
         StartError::Thread(source) => {
             OpenError::Io { action: "start", file: "a thread of the store".to_owned(), source }
         }
-        StartError::Declare(error @ Error::DiskFull(_)) => OpenError::DiskFull(error.to_string()),
+        StartError::Declare(Error::DiskFull(reason)) => OpenError::DiskFull(reason),
         StartError::Declare(error) => OpenError::State(format!("tables could not be declared: {error}")),
     })
 }

@@ -5,7 +5,7 @@ use std::io;
 use crate::log::LogError;
 use crate::state::{EngineError, TableOpenError};
 
-/// Why a store was not opened. Nothing was changed, except that a log may have gained an epoch without entries.
+/// Why a store was not opened. Nothing that was committed was changed or deleted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -63,6 +63,9 @@ pub enum OpenError {
         /// The unknown feature bits.
         unknown: u64,
     },
+    /// Part of the store was written by a newer version of this crate.
+    #[error("{0}: use a newer version of the crate, nothing was changed")]
+    Newer(String),
     /// A table is stored otherwise than it is declared.
     #[error(transparent)]
     Table(#[from] TableOpenError),
@@ -107,7 +110,7 @@ impl From<LogError> for OpenError {
             LogError::Prepare(fault) if fault.is_full() => Self::DiskFull(fault.to_string()),
             LogError::Io { file, source } => Self::io("use", file)(source),
             LogError::ForeignStore { file, .. } => Self::Mixed { file },
-            LogError::NewerFormat { file, what } => Self::Log(format!("{file} has a newer format ({what})")),
+            LogError::NewerFormat { file, what } => Self::Newer(format!("{file} has a newer format ({what})")),
             LogError::MissingSegment { file } => Self::Missing { missing: file },
             other @ (LogError::Prepare(_)
             | LogError::BadHeader { .. }
@@ -124,11 +127,18 @@ impl From<EngineError> for OpenError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::OtherStore { .. } => Self::Mixed { file: super::open::STATE.to_owned() },
+            // Cut short or not to be made sense of: damage, not the operating system.
+            EngineError::Io { ref source, .. }
+                if matches!(source.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData) =>
+            {
+                Self::State(error.to_string())
+            }
+            EngineError::Io { source, .. } => Self::io("use", super::open::STATE)(source),
+            EngineError::Format { .. } => Self::Newer(error.to_string()),
             other @ (EngineError::Empty
             | EngineError::NotEmpty(_)
             | EngineError::NoMeta
             | EngineError::DamagedMeta(_)
-            | EngineError::Format { .. }
             | EngineError::Backwards { .. }
             | EngineError::TooManyTables
             | EngineError::Closed

@@ -169,6 +169,7 @@ mod tests {
             applied_sequence: 0,
             clock_mark_ms: 0,
             clock_trusted_ms: 0,
+            log_floor: 1,
         };
         let engine = Engine::create_in_memory(Arc::new(Catalog::new(&[])), meta).unwrap();
         let position = Position { epoch: 1, sequence: 0 };

@@ -30,6 +30,32 @@ impl Drop for Inside {
     }
 }
 
+thread_local! {
+    static GUARDING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The thread is asking a replay guard until this is dropped.
+#[derive(Debug)]
+#[must_use = "the thread is asking for as long as this lives"]
+pub(super) struct Guarding(());
+
+/// Marks the current thread as asking a store's replay guard. Whatever would ask it again would do so for ever.
+pub(super) fn enter_guard(store: usize) -> Guarding {
+    GUARDING.with_borrow_mut(|guarding| guarding.push(store));
+    Guarding(())
+}
+
+/// The current thread is asking this store's replay guard.
+pub(super) fn guarding(store: usize) -> bool {
+    GUARDING.with_borrow(|guarding| guarding.contains(&store))
+}
+
+impl Drop for Guarding {
+    fn drop(&mut self) {
+        GUARDING.with_borrow_mut(Vec::pop);
+    }
+}
+
 /// Drops what a user gave. A destructor that panics stops nobody.
 pub(super) fn drop_quietly<T>(value: T) {
     if catch_unwind(AssertUnwindSafe(|| drop(value))).is_err() {

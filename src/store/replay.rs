@@ -24,6 +24,7 @@ impl Store {
             applied_sequence: 0,
             clock_mark_ms: 0,
             clock_trusted_ms: 0,
+            log_floor: 1,
         };
         let empty = Engine::create_in_memory(Arc::clone(&catalog), meta).expect("an empty state is made");
         let mut replayed = Overlay::new(&View::new(empty.snapshot().expect("an empty state is read")));

@@ -49,7 +49,8 @@ pub(super) struct Shared {
     pub(super) readers: Readers,
     /// What recovery found at open.
     pub(super) recovery: RecoveryReport,
-    pub(super) oldest_sequence: u64,
+    /// The smallest sequence that the log must hold.
+    pub(super) log_floor: u64,
 }
 
 impl Shared {

@@ -69,7 +69,7 @@ impl Stats {
         let (views, oldest) = shared.readers.oldest();
         Self {
             position: published.position,
-            oldest_sequence: shared.oldest_sequence,
+            oldest_sequence: shared.log_floor,
             store_time: now,
             clock: shared.time.state(),
             stopped: shared.poison.get().map(|stopped| stopped.cause.clone()),

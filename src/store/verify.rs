@@ -127,6 +127,11 @@ impl Checker<'_> {
                 for problem in log.problems {
                     self.report.note("log", problem);
                 }
+                let first = log.first_sequence.unwrap_or(self.durable.sequence + 1);
+                if first > self.shared.log_floor && self.shared.log_floor <= self.durable.sequence {
+                    let floor = self.shared.log_floor;
+                    self.report.note("log", format!("entries {floor} to {} are missing", first - 1));
+                }
                 let last = log.last_sequence.unwrap_or(0);
                 if last < self.durable.sequence {
                     self.report.note("log", format!("it ends at {last}, before entry {}", self.durable));
@@ -249,21 +254,21 @@ impl Checker<'_> {
         Ok(())
     }
 
+    /// What reading the log met, unless the check of its frames has named it already.
+    fn note_log(&mut self, error: crate::log::LogError) {
+        if !self.report.problems.iter().any(|problem| problem.check == "log") {
+            self.report.note("log", error);
+        }
+    }
+
     /// Each operation in the retained log has its receipt, unless a later one took its place or it is forgotten.
     fn check_entries(&mut self) -> Result<(), EngineError> {
         let disk = Arc::clone(&self.shared.disk);
-        let oldest = match crate::log::oldest_sequence(&*disk, self.shared.store_id) {
-            Ok(Some(oldest)) => oldest,
-            Ok(None) => return Ok(()),
-            Err(error) => {
-                self.report.note("log", error);
-                return Ok(());
-            }
-        };
+        let oldest = self.shared.log_floor;
         let mut reader = match LogReader::open(disk, self.shared.store_id, oldest) {
             Ok(reader) => reader,
             Err(error) => {
-                self.report.note("log", error);
+                self.note_log(error);
                 return Ok(());
             }
         };
@@ -278,7 +283,7 @@ impl Checker<'_> {
                 }
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    self.report.note("log", error);
+                    self.note_log(error);
                     return Ok(());
                 }
             }

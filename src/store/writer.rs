@@ -14,7 +14,7 @@ use crate::log::record::Body;
 use crate::log::{AppendError, Appender, OutgoingFrame};
 use crate::state::{MemoryMap, Meta, View};
 
-use super::answers::{self, Answers};
+use super::answers::{self, Answers, NoRoom};
 use super::batch::Batch;
 use super::folder::{Fold, Folded, Folder, StateCheck, Task};
 use super::job::Job;
@@ -218,9 +218,9 @@ impl Writer {
             drop(Answers::of(&self.shared, std::mem::take(&mut batch.members)));
             return Ok(());
         }
-        if let Err(error) = self.make_room(batch.frame_bytes) {
-            self.refuse(batch, &error);
-            return Err(error);
+        if let Err(reason) = self.make_room(batch.frame_bytes) {
+            self.refuse(batch, &reason);
+            return Err(reason.error());
         }
         for member in &mut batch.members {
             member.hand_to_disk(&batch.slots);
@@ -234,9 +234,9 @@ impl Writer {
                 Ok(())
             }
             Err(error) if error.nothing_written() => {
-                let error = Error::DiskFull(error.to_string());
-                self.refuse(batch, &error);
-                Err(error)
+                let reason = NoRoom::Other(error.to_string());
+                self.refuse(batch, &reason);
+                Err(reason.error())
             }
             Err(error) => {
                 self.stop(batch, &error);
@@ -304,6 +304,7 @@ impl Writer {
             applied_sequence: applied.sequence,
             clock_mark_ms: time.0,
             clock_trusted_ms: self.shared.time.trusted(time).0,
+            log_floor: self.shared.log_floor,
         };
         Fold { map, meta, log_bytes: std::mem::take(&mut self.log_bytes_since_fold) }
     }
@@ -355,16 +356,15 @@ impl Writer {
     }
 
     /// Sees to it that the batch fits into the active segment.
-    fn make_room(&mut self, batch_bytes: u64) -> Result<(), Error> {
+    fn make_room(&mut self, batch_bytes: u64) -> Result<(), NoRoom> {
         let created_ms = self.frame_time().0;
         let (log, next) = match (&mut self.log, &mut self.next_segment) {
             (Some(log), Some(next)) => (log, next),
-            (Some(_) | None, _) => return Err(Error::Closed),
+            (Some(_) | None, _) => return Err(NoRoom::Other("the log is closed".to_owned())),
         };
         if !log.has_room(batch_bytes) {
-            let prepared =
-                next.take(log, batch_bytes, created_ms).map_err(|error| Error::DiskFull(error.to_string()))?;
-            log.roll_to(prepared).map_err(|error| Error::DiskFull(error.to_string()))?;
+            let prepared = next.take(log, batch_bytes, created_ms).map_err(NoRoom::from)?;
+            log.roll_to(prepared).map_err(|error| NoRoom::Other(error.to_string()))?;
             self.shared.counters.segments.add(1);
         }
         next.order(log, created_ms);
@@ -373,11 +373,10 @@ impl Writer {
 
     /// Nothing was written. The members' own answers are dropped, refusals as well: a closure may have read rows of a
     /// neighbour that is not kept. They are answered from the published view, or told that there was no room.
-    fn refuse(&mut self, batch: Batch<'_>, error: &Error) {
+    fn refuse(&mut self, batch: Batch<'_>, reason: &NoRoom) {
         self.in_flight.clear();
-        let reason = error.to_string();
-        tracing::warn!(%reason, "a batch was refused before anything was written");
-        answers::refused(&self.shared, batch.members, &reason);
+        tracing::warn!(?reason, "a batch was refused before anything was written");
+        answers::refused(&self.shared, batch.members, reason);
     }
 
     /// The disk failed with the batch in its hands: stop, and tell everybody what is certain.

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use crate::support::*;
-use counterfoil::testing::TestBed;
+use counterfoil::testing::{SimDisk, TestBed};
 use counterfoil::{
-    Decision, Error, Execution, Failure, Invalid, Limits, OperationType, Oversize, Reply, Slot, Table, TableError, Tx,
+    Decision, Error, Execution, Failure, Invalid, Limits, OpenError, OperationType, Oversize, Reply, Slot, Store,
+    Table, TableError, Tx,
 };
 
 const SHORT: OperationType = OperationType::new("short").oversize(Oversize::DropBody);
@@ -235,6 +236,24 @@ fn a_header_that_is_not_on_the_list_is_refused_when_the_operation_is_about_to_co
     let error = fails(&bed, "cookie", |_| Ok(Reply::ok().header("Set-Cookie", "s3cret")?.into()));
     let Error::Failed(failure) = error else { panic!("{error:?}") };
     assert!(matches!(failure.downcast_ref(), Some(Invalid::HeaderForbidden(_))));
+}
+
+#[test]
+fn credentials_are_not_stored_even_if_a_reply_comes_out_of_serde() {
+    let bed = small();
+    for (text, what) in [
+        (
+            r#"{"status":200,"headers":[["Set-Cookie","s3cret"]],"resource_id":null,"content_type":null,"body":[]}"#,
+            "cookie",
+        ),
+        (r#"{"status":7,"headers":[],"resource_id":null,"content_type":null,"body":[]}"#, "status"),
+    ] {
+        let reply: Reply = serde_json::from_str(text).unwrap();
+        let error = bed.store().execute(op(what), move |_| Ok(reply)).unwrap_err();
+        assert!(matches!(error, Error::Invalid(Invalid::HeaderForbidden(_) | Invalid::Status(7))), "{error:?}");
+    }
+    let refused = Store::builder().allow_header("Set-Cookie").open_in(&SimDisk::new());
+    assert!(matches!(refused, Err(OpenError::Config(_))), "{refused:?}");
 }
 
 #[test]

@@ -208,6 +208,7 @@ fn a_full_disk_is_not_executed_and_the_store_goes_on_when_there_is_room() {
     }
     let (number, error) = full.expect("a disk without room is noticed");
     assert!(matches!(error, Error::DiskFull(_)), "{error:?}");
+    assert_eq!(error.to_string().matches("the disk is full").count(), 1, "said once: {error}");
     assert_eq!(error.execution(), Execution::NotExecuted);
     assert!(store.stats().stopped.is_none());
     // In one batch: who needs room is refused, and nobody hears of what was not kept.

@@ -177,3 +177,32 @@ fn real_files_are_there_after_a_drop_and_after_a_close() {
         process.store().assert_sound();
     }
 }
+
+#[test]
+fn a_full_disk_at_any_size_says_so_at_open_and_opens_once_there_is_room() {
+    for kib in (4..2_000).step_by(90) {
+        let disk = SimDisk::new();
+        disk.set_capacity(Some(kib * 1024));
+        match declared().open_in(&disk) {
+            Ok(store) => drop(store),
+            Err(error) => assert!(matches!(error, OpenError::DiskFull(_)), "{kib} KiB: {error:?}"),
+        }
+        disk.set_capacity(None);
+        declared().open_in(&disk).expect("it opens once there is room").assert_sound();
+    }
+}
+
+#[test]
+fn a_first_segment_that_is_gone_is_reported_and_never_taken_for_removed_on_purpose() {
+    let (disk, _, _) = closed();
+    let mut process = Process::new(disk.clone());
+    let first = segments(&disk).first().expect("there is one").clone();
+    assert!(disk.remove_file(&first));
+    process.open().expect("opening needs younger segments only");
+    let store = process.store();
+    let report = store.verify().expect("it can be checked");
+    assert_eq!(report.problems.iter().filter(|problem| problem.check == "log").count(), 1, "{:?}", report.problems);
+    assert!(report.problems[0].message.contains("missing"), "{:?}", report.problems);
+    let followed = store.log(counterfoil::LogStart::Oldest).and_then(|mut log| log.try_next().map(drop));
+    assert!(matches!(followed, Err(counterfoil::LogReadError::Damaged(_))), "{followed:?}");
+}

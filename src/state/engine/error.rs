@@ -32,18 +32,20 @@ pub(crate) enum EngineError {
     /// redb panicked, which a damaged file can make it do. Caught inside the scope that owned the transaction.
     #[error("redb panicked while {during}: {message}")]
     Panicked { during: &'static str, message: String },
+    /// The operating system refused.
+    #[error("state file, {during}: {source}")]
+    Io { during: &'static str, source: std::io::Error },
     #[error("state file, {during}: {source}")]
     Redb { during: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
 }
 
 /// Turns any of redb's error types into an [`EngineError`] that says what was being done.
+#[expect(clippy::wildcard_enum_match_arm, reason = "redb's list of errors grows; what is new is passed on")]
 pub(super) fn redb<E: Into<redb::Error>>(during: &'static str) -> impl FnOnce(E) -> EngineError {
-    move |error| {
-        let source = error.into();
-        if matches!(source, redb::Error::DatabaseClosed) {
-            return EngineError::Closed;
-        }
-        EngineError::Redb { during, source: Box::new(source) }
+    move |source| match source.into() {
+        redb::Error::DatabaseClosed => EngineError::Closed,
+        redb::Error::Io(source) => EngineError::Io { during, source },
+        other => EngineError::Redb { during, source: Box::new(other) },
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Meta {
     pub(crate) clock_mark_ms: u64,
     /// The store's clock when it was last beyond doubt.
     pub(crate) clock_trusted_ms: u64,
+    /// The smallest sequence that the log must hold: what was removed on purpose lies below it.
+    pub(crate) log_floor: u64,
 }
 
 /// The stored form: only ever appended to.
@@ -40,12 +42,14 @@ enum StoredMeta {
         applied_sequence: u64,
         clock_mark_ms: u64,
         clock_trusted_ms: u64,
+        log_floor: u64,
     },
 }
 
 impl Meta {
     pub(super) fn encode(&self) -> Result<Vec<u8>, EngineError> {
-        let Self { store_id, epoch, applied_epoch, applied_sequence, clock_mark_ms, clock_trusted_ms } = *self;
+        let Self { store_id, epoch, applied_epoch, applied_sequence, clock_mark_ms, clock_trusted_ms, log_floor } =
+            *self;
         let payload = encoding::encode(&StoredMeta::V1 {
             store_id,
             epoch,
@@ -53,6 +57,7 @@ impl Meta {
             applied_sequence,
             clock_mark_ms,
             clock_trusted_ms,
+            log_floor,
         })
         .map_err(|error| EngineError::DamagedMeta(error.to_string()))?;
         Ok(envelope::seal(META_TABLE, META_KEY, Codec::Bincode, STATE_FORMAT, &payload))
@@ -65,9 +70,16 @@ impl Meta {
         if sealed.version != STATE_FORMAT {
             return Err(EngineError::Format { found: sealed.version, supported: STATE_FORMAT });
         }
-        let StoredMeta::V1 { store_id, epoch, applied_epoch, applied_sequence, clock_mark_ms, clock_trusted_ms } =
-            encoding::decode(sealed.payload).map_err(|error| EngineError::DamagedMeta(error.to_string()))?;
-        Ok(Self { store_id, epoch, applied_epoch, applied_sequence, clock_mark_ms, clock_trusted_ms })
+        let StoredMeta::V1 {
+            store_id,
+            epoch,
+            applied_epoch,
+            applied_sequence,
+            clock_mark_ms,
+            clock_trusted_ms,
+            log_floor,
+        } = encoding::decode(sealed.payload).map_err(|error| EngineError::DamagedMeta(error.to_string()))?;
+        Ok(Self { store_id, epoch, applied_epoch, applied_sequence, clock_mark_ms, clock_trusted_ms, log_floor })
     }
 
     /// Where a state stands in the order of all states of a store.
@@ -87,6 +99,7 @@ mod tests {
         applied_sequence: 1 << 40,
         clock_mark_ms: 1_700_000_000_000,
         clock_trusted_ms: 1_600_000_000_000,
+        log_floor: 1,
     };
 
     #[test]
