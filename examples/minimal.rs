@@ -12,7 +12,12 @@ struct Order {
 const CREATE_ORDER: OperationType = OperationType::new("create_order");
 const ORDERS: Table<u64, Order> = Table::new("orders");
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() {
+    let made = make_order().inspect_err(|error| eprintln!("minimal: {error}"));
+    std::process::exit(i32::from(made.is_err()));
+}
+
+fn make_order() -> Result<(), Box<dyn std::error::Error>> {
     let key = std::env::args().nth(1).unwrap_or_else(|| "key-1".to_owned());
     let store = Store::builder().operation(&CREATE_ORDER).table(&ORDERS).open("minimal.counterfoil")?;
 
@@ -27,7 +32,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         orders.insert_new(id, &order)?;
         Ok(Reply::created().resource_id(format!("orders/{id}")))
     })?;
-
     let made = if receipt.is_replayed() { "already made" } else { "made now" };
     println!("{} {made}, at {}", receipt.reply().resource().unwrap_or("?"), receipt.position());
     println!("{} orders in all", store.read(|view| view.table(&ORDERS)?.len())?);
