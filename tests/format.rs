@@ -120,7 +120,8 @@ fn every_row_of_a_table_has_as_many_cells_as_its_header() {
 /// The rule above is worth what the reader of tables sees.
 #[test]
 fn a_row_that_is_too_long_or_has_no_header_is_seen() {
-    let text = "| a | b |\n|---|---|\n| 1 | 2 |\n| 1 | 2 | 3 |\n\n| alone |\n\n```\n| shown |\n```\n\n| a \\| b |\n|---|\n";
+    let text =
+        "| a | b |\n|---|---|\n| 1 | 2 |\n| 1 | 2 | 3 |\n\n| alone |\n\n```\n| shown |\n```\n\n| a \\| b |\n|---|\n";
     let broken = broken_rows("x", text);
     assert_eq!(broken.len(), 2, "{broken:?}");
     assert!(broken[0].starts_with("x:4: 3 cells") && broken[1].starts_with("x:6: 1 cells"), "{broken:?}");

@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use counterfoil::{OpenError, OperationType, Outcome, Receipt, Reply, Store, Table, Tx};
+use counterfoil::{OpenError, OperationType, Receipt, Reply, Store, Table, Tx};
 
 const COUNT: OperationType = OperationType::new("count");
 const COUNTED: Table<String, u64> = Table::new("counted");
@@ -163,7 +163,7 @@ fn what_a_process_answered_before_it_was_killed_is_replayed_by_the_next() {
     // One more of each thread may have been executed, and not have been answered. Asked again it is there once.
     for (thread, number) in next.iter().enumerate() {
         let receipt = count(&store, &format!("{thread}-{number}"));
-        assert_eq!(receipt.outcome(), Outcome::Completed);
+        assert!(!receipt.is_rejected());
     }
     let rows = store.read(|view| view.table(&COUNTED).unwrap().len().unwrap());
     assert_eq!(rows, (answers.len() + next.len()) as u64);

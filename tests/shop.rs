@@ -2,11 +2,16 @@
 
 #![cfg(feature = "store")]
 
+// An example is no test target, so its judgement is asked here.
+#[path = "../examples/shop/verdict.rs"]
+mod verdict;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::SystemTime;
 
 use serde_json::Value;
+use verdict::{Audit, Evidence, KillReport, Verdict, judge};
 
 #[test]
 fn orders_are_made_exactly_once_across_kills_and_the_habits_show_what_that_is_worth() {
@@ -60,6 +65,101 @@ fn help_names_every_option_and_exit_status() {
     assert_eq!(output.status.code(), Some(0));
     for text in ["--orders", "--kills", "--seed", "--dir", "--json", "Exit status", "NOT EXERCISED", "Examples"] {
         assert!(help.contains(text), "{text}");
+    }
+}
+
+/// Three runs with two kills each, in which everything happened that makes a run worth something.
+struct Runs {
+    audits: [Audit; 3],
+    kills: [Vec<KillReport>; 3],
+}
+
+impl Runs {
+    fn telling() -> Self {
+        let kill = KillReport {
+            after_answers: 100,
+            in_flight: 16,
+            executed_unanswered: 3,
+            recovery_ms: 20.0,
+            store_open_ms: 18.0,
+        };
+        let audit = Audit { orders_found: 300, ..Audit::default() };
+        let audits = [audit.clone(), Audit { duplicates: 4, ..audit.clone() }, Audit { duplicates: 9, ..audit }];
+        Self {
+            audits,
+            kills: [vec![kill.clone(), kill.clone()], vec![kill.clone(), kill.clone()], vec![kill.clone(), kill]],
+        }
+    }
+
+    /// The exit status and the reasons, joined.
+    fn judged(&self) -> (u8, String) {
+        let names = ["counterfoil", "second-transaction", "in-memory"];
+        let runs: Vec<Evidence<'_>> = names
+            .into_iter()
+            .zip(&self.audits)
+            .zip(&self.kills)
+            .map(|((name, audit), kills)| Evidence { name, audit, kills })
+            .collect();
+        let (verdict, reasons) = judge(2, &runs);
+        assert_eq!(verdict == Verdict::Ok, reasons.is_empty(), "whatever is not ok has a reason: {reasons:?}");
+        (verdict.exit_code(), reasons.join("; "))
+    }
+}
+
+#[test]
+fn a_run_in_which_enough_happened_and_nothing_went_wrong_is_ok() {
+    assert_eq!(Runs::telling().judged(), (0, String::new()));
+}
+
+/// The verdict on telling runs after one thing about them was changed.
+fn judged_with(change: impl FnOnce(&mut Runs)) -> (u8, String) {
+    let mut runs = Runs::telling();
+    change(&mut runs);
+    runs.judged()
+}
+
+#[test]
+fn a_run_that_was_too_harmless_is_not_exercised_and_says_why() {
+    let (status, reason) = judged_with(|runs| drop(runs.kills[0].pop()));
+    assert_eq!((status, &*reason), (3, "counterfoil: 1 of 2 kills took place"));
+    let (status, reason) = judged_with(|runs| runs.kills[2][1].in_flight = 0);
+    assert_eq!((status, &*reason), (3, "in-memory: a kill had nothing in flight"));
+    let (status, reason) = judged_with(|runs| runs.kills[0].iter_mut().for_each(|kill| kill.executed_unanswered = 0));
+    assert_eq!((status, &*reason), (3, "no unanswered operation was found executed after any kill"));
+    let (status, reason) = judged_with(|runs| runs.audits[1..].iter_mut().for_each(|audit| audit.duplicates = 0));
+    assert_eq!((status, &*reason), (3, "neither habit showed a duplicate or a loss"));
+    assert_eq!(judge(0, &[]).0.exit_code(), 3, "no run at all proves nothing");
+}
+
+#[test]
+fn one_kill_that_left_something_and_one_loss_of_one_habit_are_enough() {
+    let (status, reason) = judged_with(|runs| {
+        runs.kills[0][0].executed_unanswered = 0;
+        runs.audits[1].duplicates = 0;
+        runs.audits[2] = Audit { lost: 1, ..Audit::default() };
+    });
+    assert_eq!((status, &*reason), (0, ""));
+}
+
+#[test]
+fn any_fault_of_the_counterfoil_run_fails_even_if_it_was_too_harmless_as_well() {
+    let faults: [fn(&mut Audit); 7] = [
+        |audit| audit.duplicates = 1,
+        |audit| audit.lost = 1,
+        |audit| audit.executed_though_refused = 1,
+        |audit| audit.reused_keys_executed = 1,
+        |audit| audit.stock_off = 1,
+        |audit| audit.unsettled = 1,
+        |audit| audit.remarks.push("log: damaged".to_owned()),
+    ];
+    for (index, fault) in faults.into_iter().enumerate() {
+        let (status, reason) = judged_with(|runs| fault(&mut runs.audits[0]));
+        assert_eq!((status, &*reason), (1, "the counterfoil run did not do every order exactly once"), "fault {index}");
+        let (status, _) = judged_with(|runs| {
+            fault(&mut runs.audits[0]);
+            runs.kills = Default::default();
+        });
+        assert_eq!(status, 1, "fault {index} is not covered up by a run that proves nothing");
     }
 }
 

@@ -8,47 +8,12 @@ use std::error::Error;
 use std::path::Path;
 
 use counterfoil::{Store, TableError};
-use serde::Serialize;
 
 use crate::client::{Outcome, Told};
 use crate::plan::{Intent, Plan};
 use crate::service;
 use crate::shop::{HISTORY, ORDERS, Order, STOCK};
-
-/// What was found. All but the first are faults.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Audit {
-    /// Orders in the table.
-    pub(crate) orders_found: u64,
-    /// Intents with more than one order, or more than one line in the customer's history.
-    pub(crate) duplicates: u64,
-    /// Intents whose client was told "created" and that have no such order, or no line in the history.
-    pub(crate) lost: u64,
-    /// Intents whose client was told "no" and that have an order all the same, and orders that nobody wanted.
-    pub(crate) executed_though_refused: u64,
-    /// Reused keys whose client was told "created".
-    pub(crate) reused_keys_executed: u64,
-    /// Items where what was there, less what was ordered, is not what is left.
-    pub(crate) stock_off: u64,
-    /// Intents whose client got no answer that it could work with.
-    pub(crate) unsettled: u64,
-    /// What the store's own check of itself found, and what clients could not work with; a few of each.
-    pub(crate) remarks: Vec<String>,
-}
-
-impl Audit {
-    pub(crate) fn is_clean(&self) -> bool {
-        let faults = [
-            self.duplicates,
-            self.lost,
-            self.executed_though_refused,
-            self.reused_keys_executed,
-            self.stock_off,
-            self.unsettled,
-        ];
-        faults.iter().all(|count| *count == 0) && self.remarks.is_empty()
-    }
-}
+use crate::verdict::Audit;
 
 /// Everything in the tables.
 #[derive(Debug, Default)]

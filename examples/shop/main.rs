@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`shop`] is the business, [`habits`] the three ways to keep a receipt, [`service`] the child
 //! process; [`plan`] is what the seed decides, [`client`], [`link`] and [`process`] are the parent's side of the
-//! network, [`run`] puts them together, and [`audit`] and [`report`] say what came of it.
+//! network, [`run`] puts them together, and [`audit`], [`verdict`] and [`report`] say what came of it.
 
 mod args;
 mod audit;
@@ -17,6 +17,7 @@ mod report;
 mod run;
 mod service;
 mod shop;
+mod verdict;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,8 @@ use habits::Habit;
 use plan::Plan;
 use progress::Meter;
 use protocol::FromService;
-use report::{Report, Verdict};
+use report::Report;
+use verdict::Verdict;
 
 /// Wrong usage, or something went wrong that says nothing about the store.
 const EXIT_USAGE: u8 = 2;

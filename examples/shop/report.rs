@@ -1,34 +1,13 @@
-//! What all three runs came to: the verdict, and the tables that a person reads.
+//! What all three runs came to: one object for `--json`, and the tables that a person reads.
 
 use std::fmt::Write;
 
 use serde::Serialize;
 
 use crate::args::RunArgs;
-use crate::audit::Audit;
 use crate::plan::{CLIENTS, DROPPED_PERCENT};
-use crate::run::{KillReport, RunReport};
-
-/// How it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Verdict {
-    Ok,
-    /// The counterfoil run duplicated or lost something.
-    Failed,
-    /// It did not, but nothing happened that could have shown it.
-    NotExercised,
-}
-
-impl Verdict {
-    pub(crate) const fn exit_code(self) -> u8 {
-        match self {
-            Self::Ok => 0,
-            Self::Failed => 1,
-            Self::NotExercised => 3,
-        }
-    }
-}
+use crate::run::RunReport;
+use crate::verdict::{Audit, Evidence, KillReport, Verdict, judge};
 
 /// Everything, as `--json` prints it.
 #[derive(Debug, Serialize)]
@@ -47,37 +26,12 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn new(args: &RunArgs, runs: Vec<RunReport>) -> Self {
-        let (verdict, reasons) = judge(args, &runs);
+        let evidence: Vec<Evidence<'_>> =
+            runs.iter().map(|run| Evidence { name: run.habit.name(), audit: &run.audit, kills: &run.kills }).collect();
+        let (verdict, reasons) = judge(args.kills, &evidence);
         let RunArgs { orders, kills, seed, .. } = *args;
         Self { verdict, reasons, orders, kills, seed, clients: CLIENTS, dropped_percent: DROPPED_PERCENT, runs }
     }
-}
-
-fn judge(args: &RunArgs, runs: &[RunReport]) -> (Verdict, Vec<String>) {
-    let Some((counterfoil, habits)) = runs.split_first() else {
-        return (Verdict::NotExercised, vec!["nothing was run".to_owned()]);
-    };
-    if !counterfoil.audit.is_clean() {
-        return (Verdict::Failed, vec!["the counterfoil run did not do every order exactly once".to_owned()]);
-    }
-    let mut reasons = Vec::new();
-    for run in runs {
-        let happened = run.kills.len() as u64;
-        if happened < args.kills {
-            reasons.push(format!("{}: {happened} of {} kills took place", run.habit, args.kills));
-        }
-        if run.kills.iter().any(|kill| kill.in_flight == 0) {
-            reasons.push(format!("{}: a kill had nothing in flight", run.habit));
-        }
-    }
-    if counterfoil.kills.iter().all(|kill| kill.executed_unanswered == 0) {
-        reasons.push("no unanswered operation was found executed after any kill".to_owned());
-    }
-    if habits.iter().all(|run| run.audit.duplicates == 0 && run.audit.lost == 0) {
-        reasons.push("neither habit showed a duplicate or a loss".to_owned());
-    }
-    let verdict = if reasons.is_empty() { Verdict::Ok } else { Verdict::NotExercised };
-    (verdict, reasons)
 }
 
 /// The report as text.

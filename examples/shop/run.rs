@@ -9,28 +9,14 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::audit::{Audit, audit};
+use crate::audit::audit;
 use crate::client::{Outcome, Told, run_errands};
 use crate::habits::Habit;
 use crate::link::{Event, Killed, Link};
 use crate::plan::{CLIENTS, Plan};
 use crate::process::Launcher;
 use crate::progress::Meter;
-
-/// One kill and what came of it.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct KillReport {
-    /// Answers that clients had heard before it.
-    pub(crate) after_answers: u64,
-    /// Operations whose clients were waiting for an answer.
-    pub(crate) in_flight: usize,
-    /// Those of them that had their order in the table when the service was back, before anyone asked again.
-    pub(crate) executed_unanswered: usize,
-    /// From before the process was started again until it was ready.
-    pub(crate) recovery_ms: f64,
-    /// As much of it as the store took to open.
-    pub(crate) store_open_ms: f64,
-}
+use crate::verdict::{Audit, KillReport};
 
 /// One run, counted.
 #[derive(Clone, Debug, Serialize)]
