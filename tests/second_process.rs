@@ -29,7 +29,7 @@ fn open(directory: &Path) -> Result<Store, OpenError> {
 
 /// Each key makes one row. Executed a second time it would fail, since the row is there.
 fn count(store: &Store, key: &str) -> Receipt {
-    let request = COUNT.request("acme", "alice", key).unwrap().json(&key).unwrap();
+    let request = COUNT.request("acme", "alice", key).expect("names are valid").json(&key).expect("text is JSON");
     let row = key.to_owned();
     let closure = move |tx: &Tx<'_>| {
         let counted = tx.table(&COUNTED)?;
@@ -37,7 +37,7 @@ fn count(store: &Store, key: &str) -> Receipt {
         counted.insert_new(row.clone(), &number)?;
         Ok(Reply::created().resource_id(format!("{row} is {number}")))
     };
-    store.execute(request, closure).unwrap()
+    store.execute(request, closure).expect("it is executed once or replayed")
 }
 
 /// A line of its own, whatever the harness has begun to write.
@@ -47,7 +47,7 @@ fn say(text: &str) {
 
 fn store_of_the_child() -> Option<Store> {
     let directory: OsString = std::env::var_os(STORE)?;
-    Some(open(Path::new(&directory)).unwrap())
+    Some(open(Path::new(&directory)).expect("the parent does not have it open"))
 }
 
 /// The other process of the first test. By itself it does nothing.
@@ -86,14 +86,14 @@ struct OtherProcess {
 
 impl OtherProcess {
     fn start(function: &str, store: &Path) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let mut child = Command::new(std::env::current_exe().expect("a test has a path"))
             .args(["--exact", function, "--nocapture"])
             .env(STORE, store)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
+            .expect("this program starts");
+        let output = BufReader::new(child.stdout.take().expect("it was asked for"));
         Self { child, output }
     }
 
@@ -101,7 +101,7 @@ impl OtherProcess {
     fn heard(&mut self) -> Option<String> {
         loop {
             let mut line = String::new();
-            self.output.read_line(&mut line).unwrap();
+            self.output.read_line(&mut line).expect("the child writes text");
             let whole = line.strip_suffix('\n')?;
             if let Some(said) = whole.strip_prefix(SAID) {
                 return Some(said.to_owned());
@@ -111,8 +111,8 @@ impl OtherProcess {
 
     /// SIGKILL, and waits until it is dead.
     fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.child.kill().expect("it is ours to kill");
+        self.child.wait().expect("it is dead");
     }
 }
 
