@@ -63,7 +63,7 @@ fn a_flipped_byte_in_a_frame_that_is_proven_durable_is_an_error_that_names_the_p
                 continue;
             };
             assert!(message.contains(file), "{message}");
-            let named = message.split("offset ").nth(1).and_then(|rest| rest.split(':').next()?.parse::<usize>().ok());
+            let named = message.split("offset ").nth(1).and_then(|rest| rest.split(',').next()?.parse::<usize>().ok());
             let is_there = named.is_some_and(|named| (*offset..offset + bytes).contains(&named));
             assert!(*bytes == 48 || is_there, "{message} should name {offset} to {}", offset + bytes);
             assert!(everything_but_the_lock(&damaged) == before, "frame {at}: something was changed");
