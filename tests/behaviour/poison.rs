@@ -228,3 +228,15 @@ fn a_full_disk_is_not_executed_and_the_store_goes_on_when_there_is_room() {
     assert!(!store.execute(op(&format!("big-{number}")), big).unwrap().is_replayed());
     store.assert_sound();
 }
+
+#[test]
+fn a_follower_that_waits_is_told_when_the_store_stops() {
+    let disk = SimDisk::new();
+    let store = threaded(&disk);
+    drop(store.execute(op("k"), add("n")).unwrap());
+    let follower = store.log(LogStart::Now).unwrap();
+    let waiting = std::thread::spawn(move || follower.count());
+    disk.fail(log_fault(CallKind::Sync, FaultError::Eio));
+    assert!(matches!(store.execute(op("l"), add("n")), Err(Error::Unknown(_))));
+    assert_eq!(waiting.join().unwrap(), 0, "nothing became durable, and nothing will");
+}

@@ -143,7 +143,10 @@ fn a_directory_that_cannot_be_written_is_a_typed_error_and_opens_later() {
         disk.fail(Fault { on: CallKind::Any, nth, name_contains: None, error: FaultError::Eio, permanent: true });
         match Process::new(disk.clone()).open() {
             Ok(()) => assert_eq!(disk.faults_struck(), 0),
-            Err(error) => assert!(!matches!(error, OpenError::NotAStore { .. }), "{error}"),
+            Err(error) => {
+                let said = matches!(error, OpenError::Io { .. } | OpenError::Log(_) | OpenError::State(_));
+                assert!(said && error.to_string().contains("input/output error"), "call {nth}: {error:?}");
+            }
         }
         disk.clear_faults();
         Process::new(disk).open().unwrap_or_else(|error| panic!("call {nth} failed, then: {error}"));
