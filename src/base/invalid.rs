@@ -1,6 +1,7 @@
 //! Input that is refused at the door.
 
-/// Input that is refused before anything is looked up: nothing was executed, and the same input never will be.
+/// Input that is refused: a request before anything is looked up, a reply before it is committed. Nothing was executed, and
+/// the same input never will be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Invalid {

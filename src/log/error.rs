@@ -3,6 +3,7 @@
 use std::io;
 
 use super::StoreId;
+use super::name::TEMPORARY_SUFFIX;
 
 /// The log cannot be read, or not be recovered. Nothing was changed or deleted on the way to such an error, except
 /// that a recovery may leave a file under a temporary name or an epoch without operations.
@@ -69,6 +70,12 @@ impl PrepareError {
     /// Tells a full disk from other failures.
     pub(super) fn from_io(file: String, source: io::Error) -> Self {
         if is_full(&source) { Self::Full { file, source } } else { Self::Io { file, source } }
+    }
+
+    /// Whether it failed when the segment had its final name already, in place of one that had it before.
+    pub(crate) fn took_the_name(&self) -> bool {
+        let (Self::Full { file, .. } | Self::Io { file, .. }) = self;
+        !file.ends_with(TEMPORARY_SUFFIX)
     }
 
     /// Whether freeing space is the cure.

@@ -8,7 +8,7 @@ use crate::disk::Disk;
 /// Where segments are, below the store's directory.
 pub(crate) const LOG_DIR: &str = "log";
 
-const TEMPORARY_SUFFIX: &str = ".new";
+pub(super) const TEMPORARY_SUFFIX: &str = ".new";
 
 /// Which segment: the opening that wrote it and its number within that opening. Ordered as they were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -73,9 +73,9 @@ pub(crate) fn time_at_open(
     (mark.max(wall), ClockState::Good)
 }
 
-/// Whether a moment is beyond doubt: the wall clock of that moment was not far ahead of the store's time.
+/// Whether a moment is beyond doubt: the wall clock of that moment and the store's time agreed.
 pub(crate) fn is_trusted(time: TimestampMs, wall: TimestampMs) -> bool {
-    wall.since(time) <= CLOCK_BEHIND_TOLERANCE
+    wall.since(time) <= CLOCK_BEHIND_TOLERANCE && time.since(wall) <= CLOCK_BEHIND_TOLERANCE
 }
 
 #[cfg(test)]

@@ -68,12 +68,16 @@ pub(super) fn refused(shared: &Shared, members: Vec<Member>, reason: &NoRoom) {
     for member in members {
         let refused = reason.error();
         match member {
-            Member::Operation { prepared, responder, .. } => {
+            Member::Operation { prepared, responder, answer: dropped } => {
                 let answer = from_published(shared, &prepared, refused);
                 shared.counters.count(&answer);
                 responder.answer(answer);
+                reentry::drop_quietly(dropped);
             }
-            Member::Write { responder, .. } => responder.answer(Err(refused)),
+            Member::Write { responder, answer: dropped, .. } => {
+                responder.answer(Err(refused));
+                reentry::drop_quietly(dropped);
+            }
         }
     }
 }
@@ -82,17 +86,17 @@ pub(super) fn refused(shared: &Shared, members: Vec<Member>, reason: &NoRoom) {
 pub(super) fn stopped(shared: &Shared, stopped: &Stopped, members: Vec<Member>) {
     for member in members {
         match member {
-            Member::Operation { prepared, responder, .. } => {
+            Member::Operation { prepared, responder, answer: dropped } => {
                 let answer = when_stopped(shared, stopped, &prepared);
                 shared.counters.count(&answer);
                 responder.answer(answer);
+                reentry::drop_quietly(dropped);
             }
-            Member::Write { responder, wrote: true, .. } => {
-                responder.answer(Err(Error::Unknown(stopped.cause.clone())));
-            }
-            // Whatever it answers, it may have read rows that did not become durable.
-            Member::Write { responder, wrote: false, .. } => {
-                responder.answer(Err(Error::Poisoned(stopped.cause.clone())));
+            Member::Write { responder, wrote, answer: dropped } => {
+                let cause = stopped.cause.clone();
+                // One without a frame may have read rows that did not become durable.
+                responder.answer(Err(if wrote { Error::Unknown(cause) } else { Error::Poisoned(cause) }));
+                reentry::drop_quietly(dropped);
             }
         }
     }

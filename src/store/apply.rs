@@ -34,7 +34,7 @@ pub(crate) enum ApplyError {
     Table { table: String, reason: String },
     #[error("two scopes have the same hash; neither is touched")]
     ScopeCollision,
-    #[error("a record of kind \"{0}\" was written by a newer version of this crate, which is needed to open the store")]
+    #[error("this version does not know how to apply a record of kind \"{0}\"")]
     Newer(&'static str),
 }
 

@@ -65,7 +65,19 @@ pub enum LogReadError {
 
 impl From<LogError> for LogReadError {
     fn from(error: LogError) -> Self {
-        Self::Damaged(error.to_string())
+        match error {
+            LogError::NewerFormat { .. } => Self::Newer(error.to_string()),
+            LogError::Io { .. }
+            | LogError::Prepare(_)
+            | LogError::ForeignStore { .. }
+            | LogError::BadHeader { .. }
+            | LogError::MissingSegment { .. }
+            | LogError::MissingBefore { .. }
+            | LogError::Damaged { .. }
+            | LogError::Diverged { .. }
+            | LogError::NotRetained { .. }
+            | LogError::EpochsExhausted { .. } => Self::Damaged(error.to_string()),
+        }
     }
 }
 
@@ -199,7 +211,7 @@ impl LogFollower {
     ///
     /// # Errors
     ///
-    /// [`LogReadError::Damaged`] if it cannot be read; the follower stays where it is.
+    /// [`LogReadError::Damaged`] or [`LogReadError::Newer`] if it cannot be read; the follower stays where it is.
     pub fn try_next(&mut self) -> Result<Option<Entry>, LogReadError> {
         let durable = self.shared.publisher.load().position.sequence;
         let frame = match self.stuck.take() {
@@ -221,7 +233,7 @@ impl LogFollower {
         }
     }
 
-    /// The next entry, as a future that needs no runtime; none when the store is closed.
+    /// The next entry, as a future that needs no runtime; none when the store is closed or has stopped.
     ///
     /// # Errors
     ///
@@ -293,7 +305,7 @@ impl LogFollower {
 impl Iterator for LogFollower {
     type Item = Result<Entry, LogReadError>;
 
-    /// Blocks until there is another entry; none when the store is closed.
+    /// Blocks until there is another entry; none when the store is closed or has stopped.
     fn next(&mut self) -> Option<Self::Item> {
         self.next_blocking().transpose()
     }
@@ -310,7 +322,9 @@ fn check_position(shared: &Arc<Shared>, position: Position, durable: Position) -
     let mut reader = match LogReader::open(Arc::clone(&shared.disk), shared.store_id, position.sequence) {
         Ok(reader) => reader,
         // The entry itself may be gone on purpose while all after it are there; then its epoch cannot be compared.
-        Err(LogError::NotRetained { oldest, .. }) if oldest <= position.sequence.saturating_add(1) => {
+        Err(LogError::NotRetained { oldest, .. })
+            if position.sequence < shared.log_floor && oldest <= position.sequence.saturating_add(1) =>
+        {
             return Ok(position.sequence);
         }
         Err(LogError::NotRetained { .. }) if position.sequence.saturating_add(1) < shared.log_floor => {

@@ -64,7 +64,7 @@ pub enum OpenError {
         unknown: u64,
     },
     /// Part of the store was written by a newer version of this crate.
-    #[error("{0}: use a newer version of the crate, nothing was changed")]
+    #[error("{0}: use a newer version of the crate")]
     Newer(String),
     /// A table is stored otherwise than it is declared.
     #[error(transparent)]

@@ -159,7 +159,9 @@ impl<T, C> Queue<T, C> {
             (std::mem::take(&mut inner.lanes), std::mem::take(&mut inner.control))
         };
         // Outside the lock: dropping a submission answers it.
-        reentry::drop_quietly(left);
+        let (lanes, control) = left;
+        lanes.into_values().flatten().for_each(reentry::drop_quietly);
+        control.into_iter().for_each(reentry::drop_quietly);
         self.room.notify_all();
     }
 

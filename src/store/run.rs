@@ -125,9 +125,12 @@ impl Run {
                     while running.step() {}
                     running.close(Writer::drain_folder)
                 }))
-                .unwrap_or_else(|_| Err(Error::Poisoned("the writer panicked while closing".to_owned())));
+                .unwrap_or_else(|_| {
+                    running.stop_after_panic();
+                    Err(Error::Poisoned("the writer panicked while closing".to_owned()))
+                });
                 self.shared.publisher.end();
-                drop(running);
+                reentry::drop_quietly(running);
                 self.shared.queue.end();
                 closed
             }

@@ -107,14 +107,21 @@ impl NextSegment {
     ) -> Result<PreparedSegment, PrepareError> {
         let needed = log.next_segment_spec(batch_bytes);
         self.settle();
-        if let State::Ready(prepared) = std::mem::replace(&mut self.state, State::None)
-            && prepared.bytes >= needed.bytes
-        {
-            return Ok(prepared);
-        }
-        // One that is too small is replaced by renaming the larger one over it: its name is never absent, which a reader
-        // would take for damage.
-        self.workshop.prepare(Order { spec: needed, created_ms })
+        let small = match std::mem::replace(&mut self.state, State::None) {
+            State::Ready(prepared) if prepared.bytes >= needed.bytes => return Ok(prepared),
+            State::Ready(small) => Some(small),
+            State::None | State::Due(_) | State::Coming => None,
+        };
+        // One that is too small is replaced by renaming the larger one over it, so that a reader who has listed its name
+        // finds it.
+        self.workshop.prepare(Order { spec: needed, created_ms }).inspect_err(|error| {
+            // It is still good for smaller batches, unless the failure came when its name was taken already.
+            if let Some(small) = small
+                && !error.took_the_name()
+            {
+                self.state = State::Ready(small);
+            }
+        })
     }
 
     /// Waits for what is on its way.

@@ -80,6 +80,7 @@ impl<T> Ticket<T> {
             state.phase = Phase::Cancelled;
             return Err(Error::Reentrant);
         }
+        assert!(!matches!(state.phase, Phase::Taken), "a ticket was waited for after it was ready");
         take(&mut state.phase)
             .unwrap_or_else(|| Err(Error::Unknown("it was started, and cannot be waited for from in here".to_owned())))
     }
@@ -163,12 +164,17 @@ impl<T> Future for Ticket<T> {
     ///
     /// If polled again after it was ready.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.shared.state.lock();
-        if let Some(answer) = take(&mut state.phase) {
-            return Poll::Ready(answer);
-        }
-        assert!(!matches!(state.phase, Phase::Taken), "a ticket was polled after it was ready");
-        state.waker = Some(context.waker().clone());
+        // Wakers are cloned and dropped outside the lock: whatever they own may come back here.
+        let waker = context.waker().clone();
+        let old = {
+            let mut state = self.shared.state.lock();
+            if let Some(answer) = take(&mut state.phase) {
+                return Poll::Ready(answer);
+            }
+            assert!(!matches!(state.phase, Phase::Taken), "a ticket was polled after it was ready");
+            state.waker.replace(waker)
+        };
+        drop(old);
         Poll::Pending
     }
 }

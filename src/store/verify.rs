@@ -128,13 +128,14 @@ impl Checker<'_> {
                     self.report.note("log", problem);
                 }
                 let first = log.first_sequence.unwrap_or(self.durable.sequence + 1);
-                if first > self.shared.log_floor && self.shared.log_floor <= self.durable.sequence {
-                    let floor = self.shared.log_floor;
-                    self.report.note("log", format!("entries {floor} to {} are missing", first - 1));
+                let floor = self.shared.log_floor;
+                if first > floor && floor <= self.durable.sequence {
+                    self.note_log(format!("entries {floor} to {} are missing", first - 1));
                 }
-                let last = log.last_sequence.unwrap_or(0);
-                if last < self.durable.sequence {
-                    self.report.note("log", format!("it ends at {last}, before entry {}", self.durable));
+                if let Some(last) = log.last_sequence
+                    && last < self.durable.sequence
+                {
+                    self.note_log(format!("it ends at {last}, before entry {}", self.durable));
                 }
             }
             Err(error) => self.report.note("log", error),
@@ -255,7 +256,7 @@ impl Checker<'_> {
     }
 
     /// What reading the log met, unless the check of its frames has named it already.
-    fn note_log(&mut self, error: crate::log::LogError) {
+    fn note_log(&mut self, error: impl fmt::Display) {
         if !self.report.problems.iter().any(|problem| problem.check == "log") {
             self.report.note("log", error);
         }

@@ -240,3 +240,45 @@ fn a_follower_that_waits_is_told_when_the_store_stops() {
     assert!(matches!(store.execute(op("l"), add("n")), Err(Error::Unknown(_))));
     assert_eq!(waiting.join().unwrap(), 0, "nothing became durable, and nothing will");
 }
+
+/// An error whose destructor panics.
+#[derive(Debug)]
+struct Bomb;
+
+impl std::fmt::Display for Bomb {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a bomb")
+    }
+}
+
+impl std::error::Error for Bomb {}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+#[test]
+fn an_error_that_panics_when_it_is_dropped_does_not_stop_a_store_that_refuses_a_batch() {
+    let bed = bed();
+    let store = bed.store();
+    settle(store);
+    bed.disk().set_capacity(Some(bed.disk().allocated()));
+    let failing = store.submit(op("failing"), |_| -> Result<Reply, _> { Err(Failure::from(Bomb)) }).unwrap();
+    let big = store.submit(op("big"), |_| Ok(Reply::ok().bytes("a/b", vec![7; 250 * 1024]))).unwrap();
+    let also = store.submit(op("also"), |_| Ok(Reply::ok().bytes("a/b", vec![7; 250 * 1024]))).unwrap();
+    let third = store.submit(op("third"), |_| Ok(Reply::ok().bytes("a/b", vec![7; 250 * 1024]))).unwrap();
+    store.step().unwrap();
+    for ticket in [failing, big, also, third] {
+        assert!(matches!(answer(ticket), Err(Error::DiskFull(_))));
+    }
+    assert_eq!(store.stats().stopped, None);
+    // A batch that fits goes on into the segment that is there, and after it into the one that was prepared.
+    for number in 0..4 {
+        drop(store.execute(op(&format!("small {number}")), add("n")).unwrap());
+    }
+    bed.disk().set_capacity(None);
+    drop(store.execute(op("big"), |_| Ok(Reply::ok().bytes("a/b", vec![7; 250 * 1024]))).unwrap());
+    store.assert_sound();
+}
