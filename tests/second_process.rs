@@ -132,7 +132,7 @@ fn another_process_is_refused_by_name_until_the_holder_is_killed() {
 
     let refused = open(directory.path()).unwrap_err();
     assert!(matches!(refused, OpenError::Held { .. }), "{refused}");
-    let named = format!("process {},", holder.child.id());
+    let named = format!("process {} ", holder.child.id());
     assert!(refused.to_string().contains(&named), "{refused} names {named}");
 
     holder.kill();

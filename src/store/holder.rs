@@ -3,6 +3,7 @@
 
 use std::io;
 
+use crate::base::position::TimestampMs;
 use crate::disk::{Disk, DiskLock, OpenMode};
 
 use super::identity::read_small;
@@ -15,7 +16,7 @@ const HOLDER: &str = "HOLDER";
 pub(super) const LOCK_FILES: [&str; 2] = [LOCK, HOLDER];
 
 /// Takes the lock and writes down who has it.
-pub(super) fn lock(disk: &dyn Disk) -> Result<Box<dyn DiskLock>, OpenError> {
+pub(super) fn lock(disk: &dyn Disk, wall: TimestampMs) -> Result<Box<dyn DiskLock>, OpenError> {
     let lock = disk.lock(LOCK).map_err(|error| {
         if error.kind() == io::ErrorKind::WouldBlock {
             OpenError::Held { holder: read_holder(disk) }
@@ -24,12 +25,13 @@ pub(super) fn lock(disk: &dyn Disk) -> Result<Box<dyn DiskLock>, OpenError> {
         }
     })?;
     // A leftover of a dead holder is overwritten: only the lock counts.
-    write_holder(disk).map_err(OpenError::io("write", HOLDER))?;
+    write_holder(disk, wall).map_err(OpenError::io("write", HOLDER))?;
     Ok(lock)
 }
 
-fn write_holder(disk: &dyn Disk) -> io::Result<()> {
-    let text = format!("process {}, {}", std::process::id(), crate::disk::process_start());
+fn write_holder(disk: &dyn Disk, wall: TimestampMs) -> io::Result<()> {
+    let (pid, started) = (std::process::id(), crate::disk::process_start());
+    let text = format!("process {pid} ({started}), which opened it at {wall}");
     disk.open(HOLDER, OpenMode::Create)?.write_all_at(0, text.as_bytes())
 }
 

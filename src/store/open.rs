@@ -52,7 +52,7 @@ pub(super) fn open(builder: StoreBuilder, disk: Arc<dyn Disk>) -> Result<Store, 
         disk.create_dir("").map_err(OpenError::io("make", disk.location()))?;
     }
     look_around(&*disk)?;
-    let lock = holder::lock(&*disk)?;
+    let lock = holder::lock(&*disk, builder.clock.wall())?;
     // A name may exist in the cache only.
     disk.sync_dir("").map_err(OpenError::io("sync", disk.location()))?;
     let gate = WriteGate::new();

@@ -129,7 +129,7 @@ fn a_second_opening_is_told_who_holds_the_store_and_a_dead_holder_is_ignored() {
     let mut process = Process::new(SimDisk::new());
     process.open().unwrap();
     let error = Process::new(process.disk.clone()).open().unwrap_err();
-    let holder = format!("process {},", std::process::id());
+    let holder = format!("process {} ", std::process::id());
     assert!(matches!(&error, OpenError::Held { holder: found } if found.starts_with(&holder)), "{error}");
     process.kill_and_open().unwrap();
     process.close().unwrap();
