@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use counterfoil::testing::SimDisk;
 use counterfoil::{Decision, EntryKind, LogStart, Position, Receipt, Store};
 
-use crate::harness::{Process, Told};
-use crate::model::{Model, Tables};
-use crate::script::{Kind, Op, Step, operations};
+use crate::crash::harness::{Process, Told};
+use crate::crash::model::{Model, Tables};
+use crate::crash::script::{Kind, Op, Step, operations};
 
 /// A workload and what it comes to.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Workload {
                 }
                 present.push(receipt.is_some());
             } else {
-                let there = store.read(|view| view.table(&crate::script::ORDERS)?.contains(entry.op.row()));
+                let there = store.read(|view| view.table(&crate::crash::script::ORDERS)?.contains(entry.op.row()));
                 present.push(there.map_err(|error| error.to_string())?);
             }
         }

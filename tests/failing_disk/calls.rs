@@ -2,10 +2,10 @@
 
 use counterfoil::testing::{CallKind, Fault, FaultError, SimDisk, Survival};
 
-use crate::check::{Workload, for_each};
-use crate::harness::{Process, unmanned};
-use crate::model::Tables;
-use crate::script::{Kind, Op, Step, script};
+use crate::crash::check::{Workload, for_each};
+use crate::crash::harness::{Process, unmanned};
+use crate::crash::model::Tables;
+use crate::crash::script::{Kind, Op, Step, script};
 
 fn fault(on: CallKind, nth: u64, name: &str, error: FaultError) -> Fault {
     Fault { on, nth, name_contains: Some(name.to_owned()), error, permanent: false }
@@ -197,7 +197,7 @@ fn a_plain_write_never_shows_what_a_failed_batch_would_have_written() {
             disk.fail(fault(CallKind::Sync, 1, "log/", FaultError::SyncDropsData));
         }
         let ticket = store.submit(op.request(), move |tx| op.execute(tx)).unwrap();
-        let seen = store.write(move |tx| Ok(tx.table(&crate::script::ORDERS)?.contains(op.row())?));
+        let seen = store.write(move |tx| Ok(tx.table(&crate::crash::script::ORDERS)?.contains(op.row())?));
         assert!(ticket.wait().is_err());
         assert!(!seen.is_ok_and(|seen| seen.value), "it saw a row that was never committed");
     }

@@ -3,9 +3,9 @@
 use counterfoil::OpenError;
 use counterfoil::testing::{SimDisk, Survival};
 
-use crate::check::Workload;
-use crate::harness::{Process, Told, everything_but_the_lock};
-use crate::script::{Kind, Op, Step};
+use crate::crash::check::Workload;
+use crate::crash::harness::{Process, Told, everything_but_the_lock};
+use crate::crash::script::{Kind, Op, Step};
 
 /// Five operations, each in its own batch, and time enough for a mark behind each of the first four; nothing folded.
 fn five(note_bytes: usize) -> (Workload, Vec<Op>) {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use counterfoil::testing::{SimDisk, Survival};
 
-use crate::check::{Workload, for_each};
-use crate::harness::{Process, Told};
-use crate::script::script;
+use crate::crash::check::{Workload, for_each};
+use crate::crash::harness::{Process, Told};
+use crate::crash::script::script;
 
 /// Every so many operations of the workload. A prime, so that it meets operations of all kinds.
 const EVERY: u64 = 83;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use counterfoil::{Decision, ReadView, Reply, Store};
 
-use crate::script::{Kind, ORDERS, Op, RECENT, TOTALS};
+use crate::crash::script::{Kind, ORDERS, Op, RECENT, TOTALS};
 
 /// The business tables: notes by their length, rows of bytes by theirs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use counterfoil::OpenError;
 use counterfoil::testing::{CallKind, Fault, FaultError, SimDisk, Survival};
 
-use crate::check::Workload;
-use crate::harness::{Process, builder, declared, everything_but_the_lock, limits};
-use crate::script::script;
+use crate::crash::check::Workload;
+use crate::crash::harness::{Process, builder, declared, everything_but_the_lock, limits};
+use crate::crash::script::script;
 
 /// A store after some work, closed, with several openings behind it.
 fn closed() -> (SimDisk, Process, Workload) {
@@ -163,7 +163,7 @@ fn real_files_are_there_after_a_drop_and_after_a_close() {
     process.store = Some(open().unwrap());
     for (round, steps) in workload.script.chunks(7).enumerate() {
         for step in steps {
-            if !matches!(step, crate::script::Step::Reopen | crate::script::Step::Batch(_)) {
+            if !matches!(step, crate::crash::script::Step::Reopen | crate::crash::script::Step::Batch(_)) {
                 process.step(step).unwrap();
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use counterfoil::testing::{SimDisk, VirtualClock, WALL_AT_START};
 use counterfoil::{Error, Execution, Limits, OpenError, Position, Receipt, Reply, Store, StoreBuilder};
 
-use crate::script::{Kind, ORDER, ORDERS, Op, RECENT, Step, TOTALS};
+use crate::crash::script::{Kind, ORDER, ORDERS, Op, RECENT, Step, TOTALS};
 
 /// Limits so small that everything happens within fifty operations: folds, checkpoints, eviction by redb.
 pub(crate) fn limits() -> Limits {

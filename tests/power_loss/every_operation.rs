@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use counterfoil::testing::{SimDisk, Survival};
 
-use crate::check::{Workload, for_each};
-use crate::harness::Process;
-use crate::script::script;
+use crate::crash::check::{Workload, for_each};
+use crate::crash::harness::Process;
+use crate::crash::script::script;
 
 /// Every kind of survival, with other seeds and places at every crash point. All places and many seeds at each of them
 /// take minutes: `COUNTERFOIL_CRASH_SEEDS=8 cargo test --all-features --test crash`.

@@ -1,0 +1,7 @@
+//! Files are damaged: in the log an error names the place or nothing is lost, and a damaged row is never returned.
+#![cfg(feature = "testing")]
+
+#[path = "../support/crash/mod.rs"]
+#[expect(dead_code, reason = "other suites use the rest")]
+mod crash;
+mod tail;
