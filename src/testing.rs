@@ -57,7 +57,7 @@ impl StoreBuilder {
 
 impl Store {
     /// Checks the store as a whole: [`Store::verify`] is clean, and the log, applied to an empty state, gives the state
-    /// that is being read.
+    /// that is being read. The second is left out once segments of the log were removed.
     ///
     /// # Panics
     ///

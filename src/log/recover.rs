@@ -13,7 +13,7 @@ use super::scan::{Scanned, SegmentReader};
 use super::segment::{Draft, SegmentHeader};
 use super::tail::{Tail, Unproven};
 use super::walk::{Walk, WalkedSegment, oldest_sequence};
-use crate::disk::Disk;
+use crate::disk::{Disk, OpenMode};
 
 /// What the state's last checkpoint says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub(crate) struct Recovered {
     pub(crate) reader: LogReader,
     /// The smallest sequence that reading can begin with.
     pub(crate) oldest: u64,
+    /// Bytes of all segments.
+    pub(crate) bytes: u64,
     pub(crate) report: RecoveryReport,
 }
 
@@ -86,6 +88,7 @@ pub(crate) fn recover(
         durable: tail.last,
         reader: LogReader::open(Arc::clone(disk), store_id, next)?,
         oldest: oldest_sequence(&**disk, store_id)?.unwrap_or(next),
+        bytes: total_bytes(&**disk)?,
         report: RecoveryReport {
             copied_frames: tail.unproven.len() as u64,
             discarded_bytes: tail.discarded_bytes,
@@ -235,6 +238,17 @@ impl Copier<'_, '_> {
         self.flush()?;
         Ok(self.offset)
     }
+}
+
+/// What the segments take, judged by their lengths alone: damage in an old one is for `verify` to find.
+fn total_bytes(disk: &dyn Disk) -> Result<u64, LogError> {
+    let mut bytes = 0;
+    for name in Listing::read(disk)?.segments {
+        let file = name.file();
+        let len = disk.open(&file, OpenMode::Read).and_then(|segment| segment.len());
+        bytes += len.map_err(LogError::io(file))?;
+    }
+    Ok(bytes)
 }
 
 /// Leftovers are harmless, so failing to remove one does not keep the store from opening.

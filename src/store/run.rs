@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::{JoinHandle, ThreadId};
 
 use parking_lot::Mutex;
@@ -165,12 +165,26 @@ fn spawn_folder(shared: &Arc<Shared>, mut folder: Folder, tasks: Receiver<Task>)
     let shared = Arc::clone(shared);
     std::thread::Builder::new().name("counterfoil-folder".to_owned()).spawn(move || {
         let _inside = reentry::enter(shared.number);
-        while let Ok(task) = tasks.recv() {
+        while let Some(task) = next_task(&mut folder, &tasks) {
             if let Some(folded) = folder.run(task) {
                 shared.queue.push_control(Control::Folded(folded));
+                // Also when there is always something to fold, so that the log does not outgrow it.
+                folder.remove_one();
             }
         }
     })
+}
+
+/// The next task of the folder. While there is none, old log segments are removed.
+fn next_task(folder: &mut Folder, tasks: &Receiver<Task>) -> Option<Task> {
+    loop {
+        match tasks.try_recv() {
+            Ok(task) => return Some(task),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) if folder.remove_one() => {}
+            Err(TryRecvError::Empty) => return tasks.recv().ok(),
+        }
+    }
 }
 
 fn spawn_writer(

@@ -155,10 +155,10 @@ impl Writer {
         worked
     }
 
-    /// Runs one fold on the caller's thread, if one is due.
+    /// Runs one fold on the caller's thread, or removes one old log segment, if either is due.
     fn run_manual_task(&mut self) -> bool {
         let FolderLink::Manual { folder, tasks } = &mut self.folder else { return false };
-        let Some(task) = tasks.pop_front() else { return false };
+        let Some(task) = tasks.pop_front() else { return folder.remove_one() };
         if let Some(folded) = folder.run(task) {
             self.take_folded(folded);
         }
@@ -304,7 +304,7 @@ impl Writer {
             applied_sequence: applied.sequence,
             clock_mark_ms: time.0,
             clock_trusted_ms: self.shared.time.trusted(time).0,
-            log_floor: self.shared.log_floor,
+            log_floor: self.shared.history.floor(),
         };
         Fold { map, meta, log_bytes: std::mem::take(&mut self.log_bytes_since_fold) }
     }
@@ -364,6 +364,7 @@ impl Writer {
         };
         if !log.has_room(batch_bytes) {
             let prepared = next.take(log, batch_bytes, created_ms).map_err(NoRoom::from)?;
+            self.shared.history.grew(prepared.bytes);
             log.roll_to(prepared).map_err(|error| NoRoom::Other(error.to_string()))?;
             self.shared.counters.segments.add(1);
         }
