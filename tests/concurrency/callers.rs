@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use counterfoil::{LogStart, Store};
+use counterfoil::{EntryKind, LogStart, Store};
 
 use crate::explore::{Chance, pause, thread};
 use crate::stage::{Crowd, Stage};
@@ -48,10 +48,10 @@ fn crowd_from(first: u64, stage: &Stage, store: &Store, chance: &mut Chance) -> 
 fn call(stage: &Stage, store: &Store, key: u64, own: u64, chance: &mut Chance) {
     let way = chance.below(11);
     match way {
-        0 | 1 => return stage.note(key, store.execute(Stage::operation(key), stage.closure(key))),
+        0 | 1 => return stage.note(store, key, store.execute(Stage::operation(key), stage.closure(key))),
         2 | 3 => {
             let time = if way == 2 { LONG } else { SHORT };
-            return stage.note(key, store.execute(Stage::operation(key).deadline(time), stage.closure(key)));
+            return stage.note(store, key, store.execute(Stage::operation(key).deadline(time), stage.closure(key)));
         }
         4 => {
             let written = store.write(stage.write(own));
@@ -61,29 +61,29 @@ fn call(stage: &Stage, store: &Store, key: u64, own: u64, chance: &mut Chance) {
     }
     let ticket = match store.submit(Stage::operation(key), stage.closure(key)) {
         Ok(ticket) => ticket,
-        Err(error) => return stage.note(key, Err(error)),
+        Err(error) => return stage.note(store, key, Err(error)),
     };
     chance.dawdle(4);
     match way {
-        5 => stage.note(key, ticket.wait()),
+        5 => stage.note(store, key, ticket.wait()),
         6 => match ticket.cancel() {
-            Ok(()) => stage.note(key, Err(counterfoil::Error::Cancelled)),
-            Err(ticket) => stage.note(key, ticket.wait()),
+            Ok(()) => stage.note(store, key, Err(counterfoil::Error::Cancelled)),
+            Err(ticket) => stage.note(store, key, ticket.wait()),
         },
         7 => match ticket.wait_for(SHORT) {
-            Ok(answer) => stage.note(key, answer),
-            Err(ticket) => stage.note(key, ticket.wait()),
+            Ok(answer) => stage.note(store, key, answer),
+            Err(ticket) => stage.note(store, key, ticket.wait()),
         },
         8 => {
             let (answer, woken) = block_on(ticket);
             assert!(woken <= 1, "one answer wakes once, not {woken} times");
-            stage.note(key, answer);
+            stage.note(store, key, answer);
         }
         9 => {
             // An async caller that was dropped between two polls.
             let mut ticket = ticket;
             match Pin::new(&mut ticket).poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(answer) => stage.note(key, answer),
+                Poll::Ready(answer) => stage.note(store, key, answer),
                 Poll::Pending => stage.note_unheard(key),
             }
         }
@@ -105,15 +105,21 @@ pub(crate) fn reader(stage: &Stage, store: &Store, chance: &mut Chance) -> threa
     })
 }
 
-/// Follows the log until it is told that there will be no more: it holds no handle of the store.
-pub(crate) fn follower(stage: &Stage, store: &Store, chance: &mut Chance) -> thread::JoinHandle<()> {
+/// Follows the log until it is shown this key, or is told that there will be no more. It holds no handle of the store.
+pub(crate) fn follower(stage: &Stage, store: &Store, until: u64, chance: &mut Chance) -> thread::JoinHandle<()> {
+    let last = Stage::operation(until).slot().clone();
     let mut log = store.log(LogStart::Now).expect("a follower");
     let (stage, blocking) = (stage.clone(), chance.is(2));
     thread::spawn(move || {
         loop {
             let entry = if blocking { log.next().transpose() } else { block_on(log.next_entry()).0 };
             match entry {
-                Ok(Some(entry)) => stage.note_followed(entry.position),
+                Ok(Some(entry)) => {
+                    stage.note_followed(entry.position);
+                    if matches!(entry.kind, EntryKind::Operation { slot, .. } if slot == last) {
+                        return;
+                    }
+                }
                 // Without power the log cannot be read.
                 Err(_) if stage.disk.is_off() => return,
                 Ok(None) => return,

@@ -12,6 +12,9 @@ use crate::callers::{Owner, crowd, follower, reader, second_crowd};
 use crate::explore::{Chance, explore, pause, thread};
 use crate::stage::{ACTIVE, Stage, join, prepare};
 
+/// A key that no crowd asks for.
+const LAST: u64 = 99;
+
 fn run(name: &str, scenario: fn(Chance)) {
     prepare();
     explore(name, scenario);
@@ -33,7 +36,7 @@ fn whenever_the_power_goes_everything_that_anybody_heard_or_saw_is_there() {
         let store = stage.open();
         let mut all = crowd(&stage, &store, &mut chance);
         all.push(reader(&stage, &store, &mut chance));
-        let following = follower(&stage, &store, &mut chance);
+        let following = follower(&stage, &store, LAST, &mut chance);
         let (disk, survival, mut later) = (stage.disk.clone(), survival(&mut chance), chance.split());
         let cut = thread::spawn(move || {
             later.dawdle(120);
@@ -63,13 +66,16 @@ fn after_a_failed_write_or_sync_no_closure_runs_and_everybody_is_told_what_may_b
         stage.disk.fail(Fault { on, nth, name_contains: Some(ACTIVE.to_owned()), error, permanent: false });
         let mut all = crowd(&stage, &store, &mut chance);
         all.push(reader(&stage, &store, &mut chance));
-        all.push(follower(&stage, &store, &mut chance));
-        let following = all.pop().expect("it was pushed");
+        let mut following = vec![follower(&stage, &store, LAST, &mut chance)];
         join(all);
+        if stage.disk.faults_struck() > 0 {
+            // It is told by the store that stops, not by closing it.
+            join(std::mem::take(&mut following));
+        }
         let closed = store.close();
         let failed = stage.disk.faults_struck() > 0;
         assert_eq!(closed.is_err(), failed, "closing tells of a failure, and of nothing else: {closed:?}");
-        join(vec![following]);
+        join(following);
         stage.check(&stage.disk.crash(&survival(&mut chance)));
     });
 }
@@ -84,7 +90,7 @@ fn a_fold_that_fails_stops_the_store_and_leaves_nobody_waiting() {
         let (nth, name_contains) = (1 + chance.below(3), Some("state.redb".to_owned()));
         stage.disk.fail(Fault { on, nth, name_contains, error: FaultError::Eio, permanent: true });
         let all = crowd(&stage, &store, &mut chance);
-        let following = follower(&stage, &store, &mut chance);
+        let following = follower(&stage, &store, LAST, &mut chance);
         join(all);
         let closed = store.close();
         assert!(closed.is_ok() || stage.disk.faults_struck() > 0, "{closed:?}");
@@ -100,7 +106,7 @@ fn a_store_that_is_closed_under_load_answers_or_refuses_everybody_truly() {
         let store = stage.open();
         let mut all = crowd(&stage, &store, &mut chance);
         all.push(reader(&stage, &store, &mut chance));
-        all.push(follower(&stage, &store, &mut chance));
+        all.push(follower(&stage, &store, LAST, &mut chance));
         let closing = |store: Store, mut later: Chance| {
             thread::spawn(move || {
                 later.dawdle(60);
@@ -139,9 +145,9 @@ fn the_last_handle_may_go_on_the_writers_own_thread() {
         };
         let mut answer = None;
         match submitted {
-            Err(error) => stage.note(own, Err(error)),
+            Err(error) => stage.note_quietly(own, Err(error)),
             Ok(ticket) if way == 1 => match ticket.cancel() {
-                Ok(()) => stage.note(own, Err(Error::Cancelled)),
+                Ok(()) => stage.note_quietly(own, Err(Error::Cancelled)),
                 Err(ticket) => answer = Some(ticket),
             },
             Ok(mut ticket) if way == 2 => {
@@ -157,7 +163,7 @@ fn the_last_handle_may_go_on_the_writers_own_thread() {
         }
         drop(store);
         if let Some(ticket) = answer {
-            stage.note(own, ticket.wait());
+            stage.note_quietly(own, ticket.wait());
         }
         join(all);
         // Whoever was last does not wait for the writer; the directory is free when that has ended.
@@ -181,6 +187,29 @@ fn a_queue_with_one_place_serves_all_who_wait_for_it() {
         let store = stage.open();
         let mut all = crowd(&stage, &store, &mut chance);
         all.extend(second_crowd(&stage, &store, &mut chance));
+        join(all);
+        store.close().expect("it closes");
+        stage.check(&stage.disk.crash(&Survival::Nothing));
+    });
+}
+
+#[test]
+fn followers_are_shown_every_entry_without_being_asked_again() {
+    run("followers", |mut chance| {
+        let stage = Stage::new(&mut chance);
+        let store = stage.open();
+        let mut all = crowd(&stage, &store, &mut chance);
+        all.push(follower(&stage, &store, LAST, &mut chance));
+        all.push(follower(&stage, &store, LAST, &mut chance));
+        loop {
+            let last = store.execute(Stage::operation(LAST), stage.closure(LAST));
+            // The queue may have one place.
+            if !matches!(last, Err(Error::Overloaded)) {
+                stage.note(&store, LAST, last);
+                break;
+            }
+            thread::yield_now();
+        }
         join(all);
         store.close().expect("it closes");
         stage.check(&stage.disk.crash(&Survival::Nothing));

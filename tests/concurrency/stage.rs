@@ -164,7 +164,17 @@ impl Stage {
         }
     }
 
-    pub(crate) fn note(&self, key: u64, answer: Result<Receipt, Error>) {
+    /// Writes down an answer. Whoever has it sees it in the store, unless that is closed or without power.
+    pub(crate) fn note(&self, store: &Store, key: u64, answer: Result<Receipt, Error>) {
+        if answer.is_ok() {
+            let seen = store.receipt(Self::operation(key).slot());
+            assert!(!matches!(seen, Ok(None)), "key {key} was answered before it was shown");
+        }
+        self.note_quietly(key, answer);
+    }
+
+    /// The same without a handle of the store.
+    pub(crate) fn note_quietly(&self, key: u64, answer: Result<Receipt, Error>) {
         let answer = answer.map(|receipt| (receipt.position(), receipt.into_reply()));
         note(&mut self.heard().keys, key, answer);
     }
