@@ -21,3 +21,5 @@ pub(crate) mod operation;
 pub(crate) mod receipt;
 #[cfg(feature = "store")]
 pub(crate) mod reply;
+#[cfg(feature = "store")]
+pub(crate) mod sync;

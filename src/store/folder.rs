@@ -2,11 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use crate::base::clock::Clock;
 use crate::base::limits::Limits;
+use crate::base::sync::mpsc::Sender;
 use crate::disk::{CopyOnWrite, Disk, OpenMode, WriteGate};
 use crate::state::{Engine, EngineError, FoldDurability, MemoryMap, Meta, Snapshot, check_copy};
 

@@ -43,14 +43,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use crate::base::error::{Error, Failure};
 use crate::base::name::Slot;
 use crate::base::operation::Operation;
 use crate::base::position::{Position, TimestampMs};
 use crate::base::receipt::Receipt;
 use crate::base::reply::Decision;
+use crate::base::sync::{Mutex, mpsc};
 use crate::disk::DiskLock;
 use crate::log::record::Body;
 
@@ -375,7 +374,7 @@ impl Store {
             return Err(Error::Reentrant);
         }
         let mut report = verify::verify(shared)?;
-        let (reply, answer) = std::sync::mpsc::channel();
+        let (reply, answer) = mpsc::channel();
         shared.queue.push_control(Control::CheckState(reply));
         while self.run.is_manual() && self.run.step()? {}
         let checked = answer.recv().map_err(|_| Error::Closed)?;

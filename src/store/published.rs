@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use parking_lot::{Condvar, Mutex, RwLock};
-
 use crate::base::position::Position;
+use crate::base::sync::{Condvar, Mutex, RwLock};
 use crate::state::View;
 
 /// One durable state of the store.

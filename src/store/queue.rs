@@ -4,10 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::base::limits::Limits;
 use crate::base::name::Tenant;
+use crate::base::sync::{Condvar, Mutex, may_spin};
 
 use super::reentry;
 
@@ -98,7 +97,7 @@ impl<T, C> Queue<T, C> {
                 lane_items: limits.queue_tenant_operations_max,
             },
             has_work: AtomicBool::new(false),
-            looks: if std::thread::available_parallelism().is_ok_and(|n| n.get() > 1) { LOOKS_BEFORE_SLEEP } else { 0 },
+            looks: if may_spin() { LOOKS_BEFORE_SLEEP } else { 0 },
             work: Condvar::new(),
             room: Condvar::new(),
         }

@@ -4,6 +4,8 @@
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::base::sync::thread_local;
+
 thread_local! {
     static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
@@ -15,18 +17,18 @@ pub(super) struct Inside(());
 
 /// Marks the current thread as being inside a store, known by its number.
 pub(super) fn enter(store: usize) -> Inside {
-    INSIDE.with_borrow_mut(|inside| inside.push(store));
+    INSIDE.with(|inside| inside.borrow_mut().push(store));
     Inside(())
 }
 
 /// The current thread is inside this store.
 pub(super) fn inside(store: usize) -> bool {
-    INSIDE.with_borrow(|inside| inside.contains(&store))
+    INSIDE.with(|inside| inside.borrow().contains(&store))
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.with_borrow_mut(Vec::pop);
+        INSIDE.with(|inside| inside.borrow_mut().pop());
     }
 }
 
@@ -41,18 +43,18 @@ pub(super) struct Guarding(());
 
 /// Marks the current thread as asking a store's replay guard. Whatever would ask it again would do so for ever.
 pub(super) fn enter_guard(store: usize) -> Guarding {
-    GUARDING.with_borrow_mut(|guarding| guarding.push(store));
+    GUARDING.with(|guarding| guarding.borrow_mut().push(store));
     Guarding(())
 }
 
 /// The current thread is asking this store's replay guard.
 pub(super) fn guarding(store: usize) -> bool {
-    GUARDING.with_borrow(|guarding| guarding.contains(&store))
+    GUARDING.with(|guarding| guarding.borrow().contains(&store))
 }
 
 impl Drop for Guarding {
     fn drop(&mut self) {
-        GUARDING.with_borrow_mut(Vec::pop);
+        GUARDING.with(|guarding| guarding.borrow_mut().pop());
     }
 }
 

@@ -2,13 +2,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::thread::{JoinHandle, ThreadId};
-
-use parking_lot::Mutex;
 
 use crate::base::error::Error;
 use crate::base::position::TimestampMs;
+use crate::base::sync::Mutex;
+use crate::base::sync::mpsc::{Receiver, TryRecvError, channel};
+use crate::base::sync::thread::{self, JoinHandle, ThreadId};
 use crate::disk::DiskLock;
 use crate::log::Appender;
 use crate::log::record::Body;
@@ -148,7 +147,7 @@ impl Drop for Run {
     /// The quiet way to close: the last handle is gone. On one of the store's own threads nobody waits for it.
     fn drop(&mut self) {
         if let Mode::Threads { writer_thread, .. } = &self.mode
-            && (std::thread::current().id() == *writer_thread || reentry::inside(self.shared.number))
+            && (thread::current().id() == *writer_thread || reentry::inside(self.shared.number))
         {
             self.shared.queue.close();
             return;
@@ -163,7 +162,7 @@ impl Drop for Run {
 
 fn spawn_folder(shared: &Arc<Shared>, mut folder: Folder, tasks: Receiver<Task>) -> std::io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    std::thread::Builder::new().name("counterfoil-folder".to_owned()).spawn(move || {
+    thread::Builder::new().name("counterfoil-folder".to_owned()).spawn(move || {
         let _inside = reentry::enter(shared.number);
         while let Some(task) = next_task(&mut folder, &tasks) {
             if let Some(folded) = folder.run(task) {
@@ -194,7 +193,7 @@ fn spawn_writer(
     lock: HeldLock,
 ) -> std::io::Result<JoinHandle<Result<(), Error>>> {
     let shared = Arc::clone(shared);
-    std::thread::Builder::new().name("counterfoil-writer".to_owned()).spawn(move || {
+    thread::Builder::new().name("counterfoil-writer".to_owned()).spawn(move || {
         let _inside = reentry::enter(shared.number);
         // After a panic outside a closure the store is stopped and goes on answering what is certain.
         while catch_unwind(AssertUnwindSafe(|| writer.serve())).is_err() {

@@ -1,9 +1,9 @@
 //! The next log segment, prepared off the writer's path.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 
+use crate::base::sync::mpsc::{Receiver, Sender, channel};
+use crate::base::sync::thread::{self, JoinHandle};
 use crate::disk::Disk;
 use crate::log::{Appender, PrepareError, PreparedSegment, SegmentSpec, StoreId, prepare_segment};
 
@@ -62,7 +62,7 @@ impl NextSegment {
         let (orders, inbox) = channel::<Order>();
         let (outbox, prepared) = channel();
         let worker = workshop.clone();
-        let handle = std::thread::Builder::new().name("counterfoil-segments".to_owned()).spawn(move || {
+        let handle = thread::Builder::new().name("counterfoil-segments".to_owned()).spawn(move || {
             while let Ok(order) = inbox.recv() {
                 if outbox.send(worker.prepare(order)).is_err() {
                     return;

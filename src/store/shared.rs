@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
-
 use crate::base::limits::Limits;
 use crate::base::name::Slot;
 use crate::base::operation::OperationType;
 use crate::base::position::TimestampMs;
+use crate::base::sync::Mutex;
 use crate::disk::Disk;
 use crate::log::{RecoveryReport, StoreId};
 use crate::protocol::identity::HashKeys;

@@ -8,10 +8,9 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::base::error::Error;
 use crate::base::receipt::Receipt;
+use crate::base::sync::{Condvar, Mutex};
 
 use super::reentry;
 use super::run::Run;

@@ -84,7 +84,12 @@ pub(super) fn verify(shared: &Arc<Shared>) -> Result<VerifyReport, Error> {
         Checker { shared, view: &published.view, durable: published.position, report: VerifyReport::default() };
     let outcome = checker.run();
     let Checker { report, .. } = checker;
-    outcome.map_err(|error| Error::Corrupt(format!("the check could not be done: {error}")))?;
+    outcome.map_err(|error| {
+        if matches!(error, EngineError::Closed) {
+            return Error::Closed;
+        }
+        Error::Corrupt(format!("the check could not be done: {error}"))
+    })?;
     Ok(report)
 }
 

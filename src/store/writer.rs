@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::base::error::Error;
 use crate::base::name::Slot;
 use crate::base::position::{Position, TimestampMs};
+use crate::base::sync::mpsc::Sender;
 use crate::log::record::Body;
 use crate::log::{AppendError, Appender, OutgoingFrame};
 use crate::state::{MemoryMap, Meta, View};
@@ -31,14 +32,14 @@ pub(super) enum Control {
     /// From the folder.
     Folded(Folded),
     /// Somebody wants the pages of the state file checked.
-    CheckState(std::sync::mpsc::Sender<StateCheck>),
+    CheckState(Sender<StateCheck>),
 }
 
 /// Where folds go.
 #[derive(Debug)]
 pub(super) enum FolderLink {
     /// To a thread of its own.
-    Thread(std::sync::mpsc::Sender<Task>),
+    Thread(Sender<Task>),
     /// To the caller of `step`, one at a time.
     Manual { folder: Box<Folder>, tasks: VecDeque<Task> },
 }

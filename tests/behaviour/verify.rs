@@ -56,6 +56,25 @@ fn a_store_can_be_checked_while_it_is_at_work() {
     store.close().unwrap();
 }
 
+/// The rows that are checked are in the state file, which was closed with the store.
+#[test]
+fn a_store_that_is_closed_with_its_rows_in_the_state_file_is_closed_and_not_damaged() {
+    let bed = bed_of(|| {
+        let mut limits = Limits::default();
+        limits.fold_bytes = 1;
+        limits.cache_bytes = 64 * 1024;
+        builder().limits(limits)
+    });
+    for number in 0..300 {
+        drop(bed.store().execute(op(&format!("{number:05}")), add("n")).unwrap());
+        settle(bed.store());
+    }
+    let other = bed.store().clone();
+    bed.store().clone().close().unwrap();
+    let answer = other.verify();
+    assert!(matches!(answer, Err(Error::Closed)), "{answer:?}");
+}
+
 #[test]
 fn a_closed_store_cannot_be_checked_and_says_so() {
     let manual = bed();

@@ -7,6 +7,7 @@ use super::Shared;
 use super::fault::{CallKind, FaultError};
 use super::gate;
 use super::inode::FileOp;
+use crate::base::sync::pause;
 use crate::disk::{DiskFile, DiskLock};
 
 /// An open file: a generation of the disk and an inode in it.
@@ -19,6 +20,14 @@ pub(super) struct SimFile {
 }
 
 impl SimFile {
+    /// Others may go between the calls on the log. Those on the state file are made by redb, which holds locks of its own
+    /// that no model knows.
+    fn let_others_go(&self) {
+        if self.opened_as.starts_with("log/") {
+            pause();
+        }
+    }
+
     fn check_writable(&self) -> io::Result<()> {
         if self.writable {
             Ok(())
@@ -55,6 +64,7 @@ impl DiskFile for SimFile {
 
     fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<usize> {
         self.check_writable()?;
+        self.let_others_go();
         let mut state = self.shared.state.lock();
         let name = state.name_of(self.inode, &self.opened_as);
         let fault = state.enter(CallKind::Write, &[&name], format_args!(" {} bytes at {offset}", buf.len()))?;
@@ -71,6 +81,7 @@ impl DiskFile for SimFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        self.let_others_go();
         let mut state = self.shared.state.lock();
         gate::pass(&self.shared, &mut state, self.inode, &self.opened_as);
         let name = state.name_of(self.inode, &self.opened_as);
