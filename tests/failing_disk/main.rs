@@ -2,7 +2,11 @@
 #![cfg(feature = "testing")]
 
 mod calls;
+mod full_disk;
+mod lies;
 #[path = "../support/crash/mod.rs"]
 #[expect(dead_code, reason = "other suites use the rest")]
 mod crash;
+mod matrix;
 mod open_errors;
+mod table;
