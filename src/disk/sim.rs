@@ -249,6 +249,18 @@ impl Disk for SimDisk {
         Ok(())
     }
 
+    fn remove_dir(&self, name: &str) -> io::Result<()> {
+        name::check_file(name)?;
+        let mut state = self.shared.state.lock();
+        state.enter(CallKind::Remove, &[name], format_args!(" (directory)"))?;
+        check_dir(&state, name)?;
+        if state.names.cached.keys().any(|inside| name::parent(inside) == name) {
+            return Err(io::Error::new(io::ErrorKind::DirectoryNotEmpty, format!("{name} is not empty")));
+        }
+        state.change_names(NameOp::Unlink { name: name.to_owned() });
+        Ok(())
+    }
+
     fn list(&self, dir: &str) -> io::Result<Vec<String>> {
         name::check_dir(dir)?;
         let mut state = self.shared.state.lock();

@@ -137,6 +137,8 @@ fn clear_unfinished(disk: &dyn Disk) -> Result<(), OpenError> {
             disk.remove(&file).map_err(OpenError::io("remove", file.clone()))?;
         }
         disk.sync_dir(LOG_DIR).map_err(OpenError::io("sync", LOG_DIR))?;
+        // The name may have been dropped by a sync that failed, and then no later sync makes it durable: it is made anew.
+        disk.remove_dir(LOG_DIR).map_err(OpenError::io("remove", LOG_DIR))?;
     }
     disk.sync_dir("").map_err(OpenError::io("sync", disk.location()))
 }

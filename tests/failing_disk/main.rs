@@ -2,11 +2,12 @@
 #![cfg(feature = "testing")]
 
 mod calls;
-mod full_disk;
-mod lies;
 #[path = "../support/crash/mod.rs"]
 #[expect(dead_code, reason = "other suites use the rest")]
 mod crash;
+mod full_disk;
+mod lies;
 mod matrix;
 mod open_errors;
+#[path = "../support/table.rs"]
 mod table;

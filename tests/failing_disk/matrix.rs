@@ -38,8 +38,19 @@ fn try_all(start: &Start, plan: Plan, calls: &[u64]) -> (Figures, Vec<Violation>
 
 fn try_kinds(title: &str, starts: &[Start], percent: u64, absent: &[(CallKind, &str)]) {
     let mut table = Table::new(&[
-        "begins at", "call", "error", "fails", "calls", "tried", "answered", "not executed", "unknown", "open", "close",
-        "stopped", "violations",
+        "begins at",
+        "call",
+        "error",
+        "fails",
+        "calls",
+        "tried",
+        "answered",
+        "not executed",
+        "unknown",
+        "open",
+        "close",
+        "stopped",
+        "violations",
     ]);
     let (mut total, mut violations) = (0, Vec::new());
     for start in starts {
@@ -56,8 +67,15 @@ fn try_kinds(title: &str, starts: &[Start], percent: u64, absent: &[(CallKind, &
                 let lasting = if plan.permanent { "for ever" } else { "once" };
                 let (call, error) = (format!("{on:?}"), format!("{:?}", plan.error));
                 let counts = [
-                    all, calls.len() as u64, figures.answered, figures.not_executed, figures.unknown, figures.open,
-                    figures.close, figures.stopped, found.len() as u64,
+                    all,
+                    calls.len() as u64,
+                    figures.answered,
+                    figures.not_executed,
+                    figures.unknown,
+                    figures.open,
+                    figures.close,
+                    figures.stopped,
+                    found.len() as u64,
                 ];
                 table.row(&[start.name, &call, &error, lasting], &counts);
                 assert!(!calls.is_empty(), "nothing was tried of {plan:?}\n{table}");
@@ -74,15 +92,18 @@ fn try_kinds(title: &str, starts: &[Start], percent: u64, absent: &[(CallKind, &
 #[test]
 fn whichever_call_fails_no_answer_is_false_and_work_goes_on() {
     let absent = [];
-    try_kinds("The whole life of a store, with the failing call anywhere in it", &[Start::creation()], percent(), &absent);
+    try_kinds(
+        "The whole life of a store, with the failing call anywhere in it",
+        &[Start::creation()],
+        percent(),
+        &absent,
+    );
 }
 
 #[test]
 fn whichever_call_of_a_recovery_fails_the_opening_says_so_and_the_next_one_finds_everything() {
-    let absent = [
-        (CallKind::SetLen, "an opening cuts and extends nothing"),
-        (CallKind::Remove, "this one finds no leftover"),
-    ];
+    let absent =
+        [(CallKind::SetLen, "an opening cuts and extends nothing"), (CallKind::Remove, "this one finds no leftover")];
     let title = "The opening after a process that died between a batch's write and its sync";
     try_kinds(title, &[Start::recovery()], percent(), &absent);
 }

@@ -17,7 +17,7 @@ pub enum CallKind {
     SetLen,
     /// `rename`; both names are looked at.
     Rename,
-    /// `remove`.
+    /// `remove` and `remove_dir`.
     Remove,
     /// `open` with `OpenMode::Create`, `create_dir`, and `lock` when it makes the file.
     Create,

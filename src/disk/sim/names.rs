@@ -22,7 +22,7 @@ pub(super) type NameMap = BTreeMap<String, Node>;
 pub(super) enum NameOp {
     /// A new file or directory.
     Link { name: String, node: Node },
-    /// A removed file.
+    /// A removed file, or a removed directory with whatever the disk still has in it.
     Unlink { name: String },
     /// Atomic: both names change or neither. The new one says by itself which file it is: whether the old one ever was
     /// durable does not matter to it.
@@ -43,7 +43,9 @@ impl NameOp {
                 names.insert(name.clone(), *node);
             }
             Self::Unlink { name } => {
-                names.remove(name);
+                if names.remove(name) == Some(Node::Dir) {
+                    names.retain(|inside, _| name::parent(inside) != name);
+                }
             }
             Self::Rename { from, to, node } => {
                 names.remove(from);

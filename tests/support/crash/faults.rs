@@ -53,10 +53,9 @@ impl Trouble {
     /// Reads may fail as well, so that what is stored need not be replayed while it lasts.
     fn keeps_from_reading(self) -> bool {
         match self {
-            Self::Fault(plan, _) => matches!(
-                plan.on,
-                CallKind::Read | CallKind::Len | CallKind::Open | CallKind::List | CallKind::Any
-            ),
+            Self::Fault(plan, _) => {
+                matches!(plan.on, CallKind::Read | CallKind::Len | CallKind::Open | CallKind::List | CallKind::Any)
+            }
             Self::Full(_) => false,
         }
     }
@@ -315,7 +314,8 @@ impl Start {
             next.open().map_err(|error| format!("after a kill (evicted: {evict}) it does not open: {error}"))?;
             next.hear_replays(&self.operations);
             let crashed = next.disk.crash(&Survival::Nothing);
-            self.judge(&crashed, &next.told).map_err(|fault| format!("killed (evicted: {evict}), answered: {fault}"))?;
+            self.judge(&crashed, &next.told)
+                .map_err(|fault| format!("killed (evicted: {evict}), answered: {fault}"))?;
         }
         let crashed = disk.crash(&Survival::Nothing);
         Trouble::end(&crashed);
@@ -423,11 +423,13 @@ fn check_nothing_swallowed(disk: &SimDisk) -> Result<(), String> {
 
 /// An error of an opening is about the disk.
 fn check_open_error(error: &OpenError) -> Result<(), String> {
-    let typed = matches!(
-        error,
-        OpenError::Io { .. } | OpenError::DiskFull(_) | OpenError::Log(_) | OpenError::State(_)
-    );
-    if typed && error.to_string().contains("simulated: ") { Ok(()) } else { Err(format!("the opening said: {error:?}")) }
+    let typed =
+        matches!(error, OpenError::Io { .. } | OpenError::DiskFull(_) | OpenError::Log(_) | OpenError::State(_));
+    if typed && error.to_string().contains("simulated: ") {
+        Ok(())
+    } else {
+        Err(format!("the opening said: {error:?}"))
+    }
 }
 
 fn open(process: &mut Process, threads: bool) -> Result<(), OpenError> {

@@ -69,8 +69,8 @@ fn a_sync_can_lie_and_a_later_honest_one_covers_the_data() -> io::Result<()> {
 }
 
 #[test]
-fn a_directory_sync_that_drops_names_shows_them_until_they_are_evicted_and_a_later_one_does_not_mend_it() -> io::Result<()>
-{
+fn a_directory_sync_that_drops_names_shows_them_until_they_are_evicted_and_a_later_one_does_not_mend_it()
+-> io::Result<()> {
     let (disk, file) = one_file("log/a")?;
     file.write_all_at(0, b"content")?;
     file.sync_data()?;
@@ -116,7 +116,11 @@ fn a_directory_sync_can_fail_with_all_names_durable_or_lie() -> io::Result<()> {
 #[test]
 fn a_fault_that_is_far_away_counts_the_calls_it_is_about() -> io::Result<()> {
     let (disk, file) = one_file("a")?;
-    disk.fail(Fault { nth: u64::MAX, name_contains: Some("a".to_owned()), ..next(CallKind::Write, FaultError::Eacces) });
+    disk.fail(Fault {
+        nth: u64::MAX,
+        name_contains: Some("a".to_owned()),
+        ..next(CallKind::Write, FaultError::Eacces)
+    });
     file.write_all_at(0, b"1")?;
     file.write_all_at(1, b"2")?;
     file.sync_data()?;
