@@ -292,6 +292,7 @@ fn start(
         doorkeeper: Doorkeeper { store: number, guard: builder.guard },
         publisher: Publisher::new(Published { view: state.view, position: state.position }),
         poison: super::poison::Poison::default(),
+        state_file: gate,
         counters: super::counters::Counters::default(),
         readers: Readers::default(),
         recovery: log.report,
