@@ -43,6 +43,8 @@ pub(crate) trait Disk: Send + Sync + fmt::Debug + 'static {
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
+    /// Removes a directory, which must be empty.
+    fn remove_dir(&self, name: &str) -> io::Result<()>;
     /// The names (last part only) in a directory, sorted.
     fn list(&self, dir: &str) -> io::Result<Vec<String>>;
     /// Makes the names in a directory durable.

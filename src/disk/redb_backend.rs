@@ -1,8 +1,8 @@
 //! redb on the disk seam, and the switch that keeps redb from writing by itself.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::DiskFile;
 
@@ -16,8 +16,17 @@ mod tests;
 /// refuses writes first: the file then stays as the last checkpoint left it, and the next open replays the log.
 ///
 /// A call that has already passed the switch may still finish; stop the thread that commits before relying on it.
+///
+/// It also remembers the first call of the file that failed: redb answers none after it, reads included, and whoever
+/// runs operations on such a tree must know.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct WriteGate(Arc<AtomicBool>);
+pub(crate) struct WriteGate(Arc<Gate>);
+
+#[derive(Debug, Default)]
+struct Gate {
+    refusing: AtomicBool,
+    failure: OnceLock<String>,
+}
 
 impl WriteGate {
     /// A gate that lets everything through.
@@ -27,12 +36,23 @@ impl WriteGate {
 
     /// From now on every write, change of length and sync fails. Reads go on.
     pub(crate) fn refuse(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.0.refusing.store(true, Ordering::SeqCst);
     }
 
     /// Whether [`Self::refuse`] was called on this gate or a clone of it.
     pub(crate) fn is_refusing(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.refusing.load(Ordering::SeqCst)
+    }
+
+    /// The first failure of the file itself, if there was any. That writes are refused is none.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.0.failure.get().map(String::as_str)
+    }
+
+    fn note<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
+        outcome.inspect_err(|error| {
+            self.0.failure.get_or_init(|| error.to_string());
+        })
     }
 
     fn pass(&self) -> io::Result<()> {
@@ -58,25 +78,25 @@ impl RedbBackend {
 
 impl redb::StorageBackend for RedbBackend {
     fn len(&self) -> io::Result<u64> {
-        self.file.len()
+        self.gate.note(self.file.len())
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(offset, out)
+        self.gate.note(self.file.read_exact_at(offset, out))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.gate.pass()?;
-        self.file.set_len(len)
+        self.gate.note(self.file.set_len(len))
     }
 
     fn sync_data(&self) -> io::Result<()> {
         self.gate.pass()?;
-        self.file.sync_data()
+        self.gate.note(self.file.sync_data())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.gate.pass()?;
-        self.file.write_all_at(offset, data)
+        self.gate.note(self.file.write_all_at(offset, data))
     }
 }

@@ -152,9 +152,17 @@ impl SimDisk {
         self.shared.state.lock().faults.struck()
     }
 
-    /// Memory pressure: whatever a failed sync dropped while the cache still showed it is now gone from reads as well.
+    /// How many calls of this generation the faults in wait have counted. One that is far away counts a whole workload.
+    pub fn faults_counted(&self) -> u64 {
+        self.shared.state.lock().faults.counted()
+    }
+
+    /// Memory pressure: whatever a failed sync dropped while the cache still showed it is now gone, from reads and from
+    /// directories as well.
     pub fn evict_clean_pages(&self) {
-        self.shared.state.lock().inodes.values_mut().for_each(inode::Inode::evict);
+        let mut state = self.shared.state.lock();
+        state.inodes.values_mut().for_each(inode::Inode::evict);
+        state.names.evict();
     }
 
     /// Limits the sum of all file lengths; growing beyond it is [`io::ErrorKind::StorageFull`] and does nothing.
@@ -223,12 +231,12 @@ impl Disk for SimDisk {
         name::check_file(to)?;
         let mut state = self.shared.state.lock();
         state.enter(CallKind::Rename, &[from, to], format_args!(""))?;
-        state.file(from)?;
+        let file = state.file(from)?;
         check_parent(&state, to)?;
         if state.names.has_dir(to) {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, format!("{to} is a directory")));
         }
-        state.change_names(NameOp::Rename { from: from.to_owned(), to: to.to_owned() });
+        state.change_names(NameOp::Rename { from: from.to_owned(), to: to.to_owned(), node: Node::File(file) });
         Ok(())
     }
 
@@ -237,6 +245,18 @@ impl Disk for SimDisk {
         let mut state = self.shared.state.lock();
         state.enter(CallKind::Remove, &[name], format_args!(""))?;
         state.file(name)?;
+        state.change_names(NameOp::Unlink { name: name.to_owned() });
+        Ok(())
+    }
+
+    fn remove_dir(&self, name: &str) -> io::Result<()> {
+        name::check_file(name)?;
+        let mut state = self.shared.state.lock();
+        state.enter(CallKind::Remove, &[name], format_args!(" (directory)"))?;
+        check_dir(&state, name)?;
+        if state.names.cached.keys().any(|inside| name::parent(inside) == name) {
+            return Err(io::Error::new(io::ErrorKind::DirectoryNotEmpty, format!("{name} is not empty")));
+        }
         state.change_names(NameOp::Unlink { name: name.to_owned() });
         Ok(())
     }
@@ -253,10 +273,15 @@ impl Disk for SimDisk {
     fn sync_dir(&self, dir: &str) -> io::Result<()> {
         name::check_dir(dir)?;
         let mut state = self.shared.state.lock();
-        state.enter(CallKind::SyncDir, &[dir], format_args!(""))?;
+        let fault = state.enter(CallKind::SyncDir, &[dir], format_args!(""))?;
         check_dir(&state, dir)?;
-        state.names.sync(|name| name::parent(name) == dir);
-        Ok(())
+        let inside = |name: &str| name::parent(name) == dir;
+        match fault {
+            Some(FaultError::SyncLies) => return Ok(()),
+            Some(FaultError::SyncDropsData) => state.names.drop_dirty_marks(inside),
+            Some(_) | None => state.names.sync(inside),
+        }
+        fault.map_or(Ok(()), |fault| Err(fault.error()))
     }
 
     fn lock(&self, name: &str) -> io::Result<Box<dyn DiskLock>> {

@@ -87,6 +87,11 @@ impl Disk for StdDisk {
         fs::remove_file(&path).map_err(|error| told("remove", &path, error))
     }
 
+    fn remove_dir(&self, name: &str) -> io::Result<()> {
+        let path = self.file_path(name)?;
+        fs::remove_dir(&path).map_err(|error| told("remove the directory", &path, error))
+    }
+
     fn list(&self, dir: &str) -> io::Result<Vec<String>> {
         let path = self.dir_path(dir)?;
         let told = |error| told("list", &path, error);

@@ -195,6 +195,10 @@ impl Disk for TestDisk {
         Ok(())
     }
 
+    fn remove_dir(&self, _: &str) -> io::Result<()> {
+        self.state().mutate()
+    }
+
     fn list(&self, dir: &str) -> io::Result<Vec<String>> {
         let prefix = format!("{dir}/");
         Ok(self.state().names.keys().filter_map(|name| name.strip_prefix(&prefix)).map(str::to_owned).collect())

@@ -138,6 +138,8 @@ fn clear_unfinished(disk: &dyn Disk) -> Result<(), OpenError> {
             disk.remove(&file).map_err(OpenError::io("remove", file.clone()))?;
         }
         disk.sync_dir(LOG_DIR).map_err(OpenError::io("sync", LOG_DIR))?;
+        // The name may have been dropped by a sync that failed, and then no later sync makes it durable: it is made anew.
+        disk.remove_dir(LOG_DIR).map_err(OpenError::io("remove", LOG_DIR))?;
     }
     disk.sync_dir("").map_err(OpenError::io("sync", disk.location()))
 }
@@ -291,6 +293,7 @@ fn start(
         doorkeeper: Doorkeeper { store: number, guard: builder.guard },
         publisher: Publisher::new(Published { view: state.view, position: state.position }),
         poison: super::poison::Poison::default(),
+        state_file: gate,
         counters: super::counters::Counters::default(),
         readers: Readers::default(),
         recovery: log.report,

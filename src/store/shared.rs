@@ -9,7 +9,7 @@ use crate::base::name::Slot;
 use crate::base::operation::OperationType;
 use crate::base::position::TimestampMs;
 use crate::base::sync::Mutex;
-use crate::disk::Disk;
+use crate::disk::{Disk, WriteGate};
 use crate::log::{RecoveryReport, StoreId};
 use crate::protocol::identity::HashKeys;
 use crate::state::{Catalog, Declarations};
@@ -45,6 +45,8 @@ pub(super) struct Shared {
     pub(super) queue: Queue<Job, Control>,
     pub(super) publisher: Publisher,
     pub(super) poison: Poison,
+    /// Knows whether a call of the state file failed, after which redb answers nothing.
+    pub(super) state_file: WriteGate,
     pub(super) counters: Counters,
     pub(super) readers: Readers,
     /// What recovery found at open.

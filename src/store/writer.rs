@@ -189,6 +189,7 @@ impl Writer {
     /// Runs what waits, as one batch, and commits it.
     fn run_batch(&mut self) {
         let shared = Arc::clone(&self.shared);
+        self.stop_if_state_failed();
         if let Some(stopped) = shared.poison.get() {
             for job in std::mem::take(&mut self.backlog) {
                 answers::to_late_comer(&shared, stopped, job);
@@ -204,7 +205,18 @@ impl Writer {
         if let Err(error) = self.commit(batch) {
             tracing::debug!(%error, "a batch was not committed; its members were told");
         }
+        self.stop_if_state_failed();
         self.last_work = shared.time.monotonic();
+    }
+
+    /// After one call of the state file that failed, redb answers no more, reads included: no closure could be sure of
+    /// a row. What is with the log is not touched by it.
+    fn stop_if_state_failed(&self) {
+        if let Some(cause) = self.shared.state_file.failure()
+            && self.shared.poison.get().is_none()
+        {
+            self.shared.stop(format!("the state file: {cause}"), HashSet::new());
+        }
     }
 
     /// The store's time, never below the last frame's.

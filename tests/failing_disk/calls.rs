@@ -235,3 +235,33 @@ fn a_full_disk_refuses_what_needs_a_segment_and_goes_on_when_there_is_space() {
     drop(store);
     workload.check(&disk.crash(&Survival::Nothing), &process.told).unwrap();
 }
+
+/// redb answers nothing after one failed call of its file. Without being told, the store would refuse every operation
+/// that needs a row from there, and nobody would know that it must be reopened.
+#[test]
+fn one_read_of_the_state_file_that_fails_stops_the_store_and_reopening_cures_it() {
+    for threads in [false, true] {
+        let script = script();
+        let workload = Workload::new(script.clone());
+        let mut process = Process::new(SimDisk::new());
+        process.run(&script[..30]).unwrap();
+        if threads {
+            process.store = Some(unmanned(&process.clock).open_in(&process.disk).unwrap());
+        } else {
+            process.open().unwrap();
+        }
+        process.disk.fail(fault(CallKind::Read, 1, "state.redb", FaultError::Eio));
+        let failed = script[30..].iter().find(|step| process.step(step).is_err()).expect("rows are read from the file");
+        assert_eq!(process.disk.faults_struck(), 1);
+        let other = Op { id: 77, kind: Kind::Create };
+        let ran = |_: &counterfoil::Tx<'_>| -> Result<counterfoil::Reply, _> { panic!("a closure ran") };
+        let next = process.store().execute(other.request(), ran);
+        assert!(next.is_err_and(|error| error.execution() == counterfoil::Execution::NotExecuted));
+        let stopped = process.store().stats().stopped;
+        assert!(stopped.is_some_and(|cause| cause.contains("the state file")), "threads: {threads}, {failed:?}");
+        process.store = None;
+        process.open().unwrap();
+        process.step(failed).unwrap();
+        workload.check_state(process.store(), &process.told).unwrap();
+    }
+}

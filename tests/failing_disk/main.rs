@@ -5,4 +5,9 @@ mod calls;
 #[path = "../support/crash/mod.rs"]
 #[expect(dead_code, reason = "other suites use the rest")]
 mod crash;
+mod full_disk;
+mod lies;
+mod matrix;
 mod open_errors;
+#[path = "../support/table.rs"]
+mod table;

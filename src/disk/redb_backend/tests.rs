@@ -6,7 +6,7 @@ use std::error::Error;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::{RedbBackend, WriteGate};
-use crate::disk::sim::{SimDisk, Survival};
+use crate::disk::sim::{CallKind, Fault, FaultError, SimDisk, Survival};
 use crate::disk::{Disk, OpenMode};
 
 mod power;
@@ -151,5 +151,21 @@ fn a_panic_caught_around_redb_writes_nothing_after_refusal() -> Done {
     drop(database);
     assert_eq!(disk.operations(), operations);
     assert_eq!(keys(&recovered(&disk.crash(&Survival::Everything))?), [0]);
+    Ok(())
+}
+
+#[test]
+fn the_first_failure_of_the_file_is_remembered_and_a_refused_write_is_none() -> Done {
+    let (disk, database, gate) = checkpointed(TIGHT)?;
+    assert_eq!(gate.failure(), None);
+    disk.fail(Fault { name_contains: Some(FILE.to_owned()), ..Fault::next(CallKind::Sync, FaultError::Enospc) });
+    assert!(checkpoint(&database, &[(1, b"second".to_vec())]).is_err());
+    gate.refuse();
+    drop(database);
+    assert_eq!(gate.failure(), Some("simulated: no space left"));
+    let (_disk, database, gate) = checkpointed(TIGHT)?;
+    gate.refuse();
+    drop(database);
+    assert_eq!(gate.failure(), None);
     Ok(())
 }

@@ -17,7 +17,7 @@ pub enum CallKind {
     SetLen,
     /// `rename`; both names are looked at.
     Rename,
-    /// `remove`.
+    /// `remove` and `remove_dir`.
     Remove,
     /// `open` with `OpenMode::Create`, `create_dir`, and `lock` when it makes the file.
     Create,
@@ -59,6 +59,8 @@ pub enum FaultError {
     Enospc,
     /// Interrupted; the call did nothing and should be made again.
     Eintr,
+    /// Permission denied; the call did nothing.
+    Eacces,
     /// A write takes the first half (at least one byte) and says so.
     ShortWrite,
     /// A write takes the first half into the cache and then reports an input/output error.
@@ -66,12 +68,12 @@ pub enum FaultError {
     /// A read gives the first half (at least one byte) and says so.
     ShortRead,
     /// The sync fails and the file's un-synced data is taken for clean: the cache still shows it, later syncs succeed,
-    /// and it never becomes durable. This is what Linux does.
+    /// and it never becomes durable. This is what Linux does. Of a directory, the same happens to its names.
     SyncDropsData,
-    /// The sync fails although everything became durable.
+    /// The sync of a file or directory fails although everything became durable.
     SyncErrorsButDurable,
-    /// The sync reports success and nothing became durable. The data stays un-synced, as in a drive's own cache: a
-    /// later honest sync covers it.
+    /// The sync of a file or directory reports success and nothing became durable. It stays un-synced, as in a drive's
+    /// own cache: a later honest sync covers it.
     SyncLies,
 }
 
@@ -81,6 +83,7 @@ impl FaultError {
         match self {
             Self::Enospc => io::Error::new(io::ErrorKind::StorageFull, "simulated: no space left"),
             Self::Eintr => io::Error::new(io::ErrorKind::Interrupted, "simulated: interrupted"),
+            Self::Eacces => io::Error::new(io::ErrorKind::PermissionDenied, "simulated: permission denied"),
             Self::Eio
             | Self::ShortWrite
             | Self::EioPartWritten
@@ -123,6 +126,7 @@ impl Fault {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
     waiting: Vec<Fault>,
+    counted: u64,
     struck: u64,
 }
 
@@ -137,6 +141,11 @@ impl Faults {
         self.waiting.clear();
     }
 
+    /// How many calls a fault in wait has counted.
+    pub(super) fn counted(&self) -> u64 {
+        self.counted
+    }
+
     /// How many calls failed by a fault.
     pub(super) fn struck(&self) -> u64 {
         self.struck
@@ -145,10 +154,12 @@ impl Faults {
     /// Counts a call against every fault and says how it fails, if it does. Of several, the oldest decides.
     pub(super) fn strike(&mut self, kind: CallKind, names: &[&str]) -> Option<FaultError> {
         let mut struck = None;
+        let mut counted = false;
         self.waiting.retain_mut(|fault| {
             if !fault.counts(kind, names) {
                 return true;
             }
+            counted = true;
             fault.nth = fault.nth.saturating_sub(1);
             if fault.nth > 0 {
                 return true;
@@ -156,6 +167,7 @@ impl Faults {
             struck.get_or_insert(fault.error);
             fault.permanent
         });
+        self.counted += u64::from(counted);
         self.struck += u64::from(struck.is_some());
         struck
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::SimDisk;
-use super::names::NameOp;
+use super::names::{NameOp, Node};
 
 /// Looking at files and damaging them. None of this counts as a call, and it works without power as well.
 impl SimDisk {
@@ -68,7 +68,8 @@ impl SimDisk {
         let mut state = self.shared.state.lock();
         let there = state.file(from).is_ok();
         if there {
-            state.change_names(NameOp::Rename { from: from.to_owned(), to: to.to_owned() });
+            let node = Node::File(state.file(from).expect("it is there"));
+            state.change_names(NameOp::Rename { from: from.to_owned(), to: to.to_owned(), node });
             state.settle_name(to);
         }
         there

@@ -22,17 +22,18 @@ pub(super) type NameMap = BTreeMap<String, Node>;
 pub(super) enum NameOp {
     /// A new file or directory.
     Link { name: String, node: Node },
-    /// A removed file.
+    /// A removed file, or a removed directory with whatever the disk still has in it.
     Unlink { name: String },
-    /// Atomic: both names change or neither.
-    Rename { from: String, to: String },
+    /// Atomic: both names change or neither. The new one says by itself which file it is: whether the old one ever was
+    /// durable does not matter to it.
+    Rename { from: String, to: String, node: Node },
 }
 
 impl NameOp {
     fn names(&self) -> Vec<&str> {
         match self {
             Self::Link { name, .. } | Self::Unlink { name } => vec![name],
-            Self::Rename { from, to } => vec![from, to],
+            Self::Rename { from, to, .. } => vec![from, to],
         }
     }
 
@@ -42,12 +43,13 @@ impl NameOp {
                 names.insert(name.clone(), *node);
             }
             Self::Unlink { name } => {
-                names.remove(name);
-            }
-            Self::Rename { from, to } => {
-                if let Some(node) = names.remove(from) {
-                    names.insert(to.clone(), node);
+                if names.remove(name) == Some(Node::Dir) {
+                    names.retain(|inside, _| name::parent(inside) != name);
                 }
+            }
+            Self::Rename { from, to, node } => {
+                names.remove(from);
+                names.insert(to.clone(), *node);
             }
         }
     }
@@ -108,6 +110,19 @@ impl Names {
             }
             !sync
         });
+    }
+
+    /// A failed sync after which the kernel takes the directory for clean: nothing will write these names any more.
+    pub(super) fn drop_dirty_marks(&mut self, chosen: impl Fn(&str) -> bool) {
+        self.pending.retain(|(_, op)| !op.names().into_iter().any(&chosen));
+    }
+
+    /// Memory pressure: directories taken for clean are read from the disk again.
+    pub(super) fn evict(&mut self) {
+        let mut names = self.durable.clone();
+        self.pending.iter().for_each(|(_, op)| op.apply(&mut names));
+        // What is in a directory that has gone has gone with it.
+        self.cached = Self::settled(names).cached;
     }
 
     /// The names after a loss of power. Once an operation is lost, so is every later one on a name that it touched.

@@ -80,7 +80,7 @@ impl State {
             | (Some(FaultError::ShortWrite | FaultError::EioPartWritten), CallKind::Write)
             | (
                 Some(FaultError::SyncDropsData | FaultError::SyncErrorsButDurable | FaultError::SyncLies),
-                CallKind::Sync,
+                CallKind::Sync | CallKind::SyncDir,
             ) => Ok(fault),
             (Some(fault), _) => Err(fault.error()),
         }

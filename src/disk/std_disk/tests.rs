@@ -112,3 +112,16 @@ fn a_file_in_the_place_of_the_directory_is_an_error() -> io::Result<()> {
     assert_eq!(kind(disk.create_dir("log")), Some(ErrorKind::AlreadyExists));
     Ok(())
 }
+
+#[test]
+fn a_directory_is_removed_only_when_it_is_empty() -> io::Result<()> {
+    let (_outer, disk) = made()?;
+    disk.create_dir("log")?;
+    disk.open("log/a", OpenMode::Create)?;
+    assert_eq!(kind(disk.remove_dir("log")), Some(ErrorKind::DirectoryNotEmpty));
+    disk.remove("log/a")?;
+    disk.remove_dir("log")?;
+    assert_eq!(disk.list("")?, [""; 0]);
+    assert_eq!(kind(disk.remove_dir("log")), Some(ErrorKind::NotFound));
+    Ok(())
+}

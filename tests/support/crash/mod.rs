@@ -2,6 +2,7 @@
 //! the outside world was told, and what must hold whenever the store is opened again.
 
 pub(crate) mod check;
+pub(crate) mod faults;
 pub(crate) mod harness;
 pub(crate) mod model;
 pub(crate) mod scale;

@@ -69,6 +69,68 @@ fn a_sync_can_lie_and_a_later_honest_one_covers_the_data() -> io::Result<()> {
 }
 
 #[test]
+fn a_directory_sync_that_drops_names_shows_them_until_they_are_evicted_and_a_later_one_does_not_mend_it()
+-> io::Result<()> {
+    let (disk, file) = one_file("log/a")?;
+    file.write_all_at(0, b"content")?;
+    file.sync_data()?;
+    disk.rename("log/a", "log/b")?;
+    disk.fail(next(CallKind::SyncDir, FaultError::SyncDropsData));
+    assert!(disk.sync_dir("log").is_err());
+    disk.sync_dir("log")?;
+    assert_eq!(disk.kill().list("log")?, ["b"]);
+    let names = |disk: &super::SimDisk| disk.files().into_keys().collect::<Vec<_>>();
+    assert_eq!(names(&disk.crash(&Survival::Everything)), ["log/a"]);
+    let killed = disk.kill();
+    killed.evict_clean_pages();
+    assert_eq!(names(&killed), ["log/a"]);
+    Ok(())
+}
+
+#[test]
+fn a_rename_after_a_dropped_creation_is_durable_by_itself() -> io::Result<()> {
+    let (disk, _) = one_file("log/a")?;
+    disk.open("log/c.new", OpenMode::Create)?;
+    disk.fail(next(CallKind::SyncDir, FaultError::SyncDropsData));
+    assert!(disk.sync_dir("log").is_err());
+    disk.rename("log/c.new", "log/c")?;
+    disk.sync_dir("log")?;
+    assert_eq!(after(&disk, &Survival::Nothing, "log/c").as_deref(), Some(&b""[..]));
+    Ok(())
+}
+
+#[test]
+fn a_directory_sync_can_fail_with_all_names_durable_or_lie() -> io::Result<()> {
+    let (disk, _) = one_file("a")?;
+    disk.rename("a", "b")?;
+    disk.fail(next(CallKind::SyncDir, FaultError::SyncLies));
+    disk.sync_dir("")?;
+    assert_eq!(after(&disk, &Survival::Nothing, "b"), None);
+    let disk = disk.kill();
+    disk.fail(next(CallKind::SyncDir, FaultError::SyncErrorsButDurable));
+    assert!(disk.sync_dir("").is_err());
+    assert_eq!(after(&disk, &Survival::Nothing, "b").as_deref(), Some(&b""[..]));
+    Ok(())
+}
+
+#[test]
+fn a_fault_that_is_far_away_counts_the_calls_it_is_about() -> io::Result<()> {
+    let (disk, file) = one_file("a")?;
+    disk.fail(Fault {
+        nth: u64::MAX,
+        name_contains: Some("a".to_owned()),
+        ..next(CallKind::Write, FaultError::Eacces)
+    });
+    file.write_all_at(0, b"1")?;
+    file.write_all_at(1, b"2")?;
+    file.sync_data()?;
+    assert_eq!((disk.faults_counted(), disk.faults_struck()), (2, 0));
+    disk.fail(next(CallKind::Write, FaultError::Eacces));
+    assert_eq!(kind(file.write_all_at(2, b"3")), Some(io::ErrorKind::PermissionDenied));
+    Ok(())
+}
+
+#[test]
 fn the_nth_call_on_a_matching_name_fails_once_or_for_ever() -> io::Result<()> {
     let (disk, file) = one_file("log/a")?;
     let other = disk.open("b", OpenMode::Create)?;

@@ -136,3 +136,18 @@ fn a_lock_is_exclusive_and_freed_when_dropped() -> io::Result<()> {
     assert_eq!(disk.list("")?, ["LOCK"]);
     Ok(())
 }
+
+#[test]
+fn a_directory_is_removed_when_it_is_empty_and_takes_along_what_only_the_disk_has_in_it() -> io::Result<()> {
+    let (disk, _) = one_file("log/a")?;
+    assert_eq!(kind(disk.remove_dir("log")), Some(io::ErrorKind::DirectoryNotEmpty));
+    disk.remove("log/a")?;
+    disk.remove_dir("log")?;
+    assert_eq!(kind(disk.remove_dir("log")), Some(io::ErrorKind::NotFound));
+    assert_eq!(disk.crash(&Survival::Nothing).list("log")?, ["a"]);
+    let disk = disk.kill();
+    disk.create_dir("log")?;
+    disk.sync_dir("")?;
+    assert_eq!(disk.crash(&Survival::Nothing).list("log")?, [""; 0]);
+    Ok(())
+}

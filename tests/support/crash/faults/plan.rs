@@ -1,0 +1,163 @@
+//! What is wrong with the disk, what somebody noticed of it, and how often.
+
+use counterfoil::testing::{CallKind, Fault, FaultError, SimDisk};
+use counterfoil::{Error, Execution};
+
+/// Which calls fail, how, and whether all later ones do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) on: CallKind,
+    pub(crate) error: FaultError,
+    pub(crate) permanent: bool,
+}
+
+/// What is wrong with the disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trouble {
+    /// The Nth call fails.
+    Fault(Plan, u64),
+    /// There is room for so many bytes.
+    Full(u64),
+}
+
+impl Trouble {
+    pub(super) fn begin(self, disk: &SimDisk) {
+        match self {
+            Self::Fault(Plan { on, error, permanent }, nth) => {
+                disk.fail(Fault { on, nth, name_contains: None, error, permanent });
+            }
+            Self::Full(bytes) => disk.set_capacity(Some(bytes)),
+        }
+    }
+
+    pub(super) fn end(disk: &SimDisk) {
+        disk.clear_faults();
+        disk.set_capacity(None);
+    }
+
+    /// Reads may fail as well, so that what is stored need not be replayed while it lasts.
+    pub(super) fn keeps_from_reading(self) -> bool {
+        match self {
+            Self::Fault(plan, _) => {
+                matches!(plan.on, CallKind::Read | CallKind::Len | CallKind::Open | CallKind::List | CallKind::Any)
+            }
+            Self::Full(_) => false,
+        }
+    }
+}
+
+/// What somebody noticed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Noticed {
+    NotExecuted,
+    Unknown,
+    Open,
+    Close,
+}
+
+impl Noticed {
+    pub(super) fn answer(error: &Error) -> Self {
+        match error.execution() {
+            Execution::Unknown => Self::Unknown,
+            Execution::NotExecuted | Execution::Executed => Self::NotExecuted,
+        }
+    }
+}
+
+/// How many trials ended how: by what was noticed first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Figures {
+    pub(crate) tried: u64,
+    /// Nobody noticed anything: every answer was given.
+    pub(crate) answered: u64,
+    pub(crate) not_executed: u64,
+    pub(crate) unknown: u64,
+    pub(crate) open: u64,
+    pub(crate) close: u64,
+    /// The store stopped until it was reopened.
+    pub(crate) stopped: u64,
+}
+
+impl Figures {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.tried += other.tried;
+        self.answered += other.answered;
+        self.not_executed += other.not_executed;
+        self.unknown += other.unknown;
+        self.open += other.open;
+        self.close += other.close;
+        self.stopped += other.stopped;
+    }
+
+    pub(super) fn one(noticed: Option<Noticed>, stopped: bool) -> Self {
+        let is = |wanted| u64::from(noticed == wanted);
+        Self {
+            tried: 1,
+            answered: is(None),
+            not_executed: is(Some(Noticed::NotExecuted)),
+            unknown: is(Some(Noticed::Unknown)),
+            open: is(Some(Noticed::Open)),
+            close: is(Some(Noticed::Close)),
+            stopped: u64::from(stopped),
+        }
+    }
+}
+
+/// Something that must never be, and how to see it again.
+#[derive(Clone, Debug)]
+pub(crate) struct Violation {
+    pub(crate) trial: String,
+    pub(crate) what: String,
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.trial, self.what)
+    }
+}
+
+/// All errors that mean something to a kind of call, each once and for ever, but for those that are not tried.
+pub(crate) fn plans(on: CallKind) -> Vec<Plan> {
+    use FaultError::{
+        Eacces, Eintr, Eio, EioPartWritten, Enospc, ShortRead, ShortWrite, SyncDropsData, SyncErrorsButDurable,
+    };
+    let mut errors = vec![Eio, Enospc, Eintr, Eacces];
+    match on {
+        CallKind::Read => errors.push(ShortRead),
+        CallKind::Write => errors.extend([ShortWrite, EioPartWritten]),
+        CallKind::Sync | CallKind::SyncDir => errors.extend([SyncDropsData, SyncErrorsButDurable]),
+        CallKind::Len
+        | CallKind::SetLen
+        | CallKind::Rename
+        | CallKind::Remove
+        | CallKind::Create
+        | CallKind::Open
+        | CallKind::Lock
+        | CallKind::List
+        | CallKind::Any => {}
+    }
+    let both = |error| [false, true].map(|permanent| Plan { on, error, permanent });
+    errors.into_iter().flat_map(both).filter(|plan| not_tried(*plan).is_none()).collect()
+}
+
+/// Why a plan is not tried, if it is not.
+pub(crate) fn not_tried(plan: Plan) -> Option<&'static str> {
+    let repeated = matches!(plan.on, CallKind::Read | CallKind::Write) && plan.error == FaultError::Eintr;
+    (repeated && plan.permanent).then_some("an interrupted call is made again, and no system interrupts it for ever")
+}
+
+/// The kinds of calls, in the order of the table.
+pub(crate) const KINDS: [CallKind; 12] = [
+    CallKind::Read,
+    CallKind::Write,
+    CallKind::Sync,
+    CallKind::SetLen,
+    CallKind::Rename,
+    CallKind::SyncDir,
+    CallKind::Create,
+    CallKind::Remove,
+    CallKind::Open,
+    CallKind::Len,
+    CallKind::List,
+    CallKind::Lock,
+];
