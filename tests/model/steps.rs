@@ -130,9 +130,18 @@ fn guarded() -> impl Strategy<Value = Option<u8>> {
     prop_oneof![3 => Just(None), 1 => (0..3_u8).prop_map(Some)]
 }
 
-/// Milliseconds: a moment, time enough for a mark, or a good part of the retention.
+/// Milliseconds: a moment, time enough for a mark, a good part of the retention, or a tier of it to the millisecond.
 fn time() -> impl Strategy<Value = u32> {
-    prop_oneof![Just(1_u32), 100..200_u32, 2_000..12_000_u32, 40_000..100_000_u32]
+    prop_oneof![
+        Just(1_u32),
+        100..200_u32,
+        2_000..12_000_u32,
+        40_000..100_000_u32,
+        Just(10_000),
+        Just(59_999),
+        Just(60_000),
+        Just(90_000),
+    ]
 }
 
 fn ending_of_opening() -> impl Strategy<Value = Stop> {
