@@ -1,0 +1,1 @@
+//! The two gaps that GUARANTEES.md names, shown.
