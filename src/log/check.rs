@@ -116,11 +116,21 @@ impl Checker {
             }
         };
         let mut place = None;
+        let mut cut = None;
         for reader in &mut epoch.segments {
+            let known = self.expected;
             let outcome = self.segment(reader, live_max, &mut place);
             if let Err(problem) = outcome {
                 self.report.problems.push(problem);
             }
+            if self.expected != known {
+                cut = None;
+            }
+            cut = cut.or(reader.is_cut_short().then_some((reader.name(), reader.offset())));
+        }
+        // Nothing may follow in a log that is closed: then what was cut off may have held more.
+        if let (Some((name, offset)), true, Extent::Closed { .. }) = (cut, is_last, extent) {
+            self.report.problems.push(damaged(name, offset, self.expected.unwrap_or(1)));
         }
         // A closed log's last epoch must reach what it proves itself, every other what it is known to have reached.
         let must_reach = if is_last && live_max == u64::MAX { self.proven } else { live_max };

@@ -166,8 +166,13 @@ fn look_at_state(builder: &StoreBuilder, disk: &dyn Disk, store_id: StoreId) -> 
     let file = disk.open(STATE, OpenMode::Read).map_err(OpenError::io("open", STATE))?;
     let copy = CopyOnWrite::new(file).map_err(OpenError::io("read", STATE))?;
     let catalog = Arc::clone(&builder.catalog);
-    let (_engine, snapshot) = Engine::open(copy, catalog, store_id.as_u128(), builder.limits.cache_bytes)?;
-    Ok(snapshot.meta())
+    let (engine, snapshot) = Engine::open(copy, catalog, store_id.as_u128(), builder.limits.cache_bytes)?;
+    let meta = snapshot.meta();
+    drop(snapshot);
+    // redb commits as it closes. Damaged records of free pages make that panic: here it is an error, where the next
+    // commit to the file itself might abort the process.
+    engine.close()?;
+    Ok(meta)
 }
 
 /// Reads everything that opening alone would trust. Changes nothing: redb's own check, which repairs, has a copy.
@@ -185,7 +190,7 @@ fn check_everything(builder: &StoreBuilder, disk: &dyn Disk, store_id: StoreId, 
     let first = log.first_sequence.unwrap_or(meta.applied_sequence.saturating_add(1));
     if first > meta.log_floor {
         let floor = meta.log_floor;
-        return Err(OpenError::Log(format!("entries {floor} to {} are missing", first - 1)));
+        return Err(OpenError::Log(format!("log: entries {floor} to {} are missing", first - 1)));
     }
     Ok(())
 }

@@ -25,17 +25,20 @@ pub(crate) enum Verdict {
     MissingUntilVerified,
     /// The last batch before an unclean stop is gone, which nothing proved durable: see N3.
     TornTail,
+    /// The last segment was cut exactly behind a mark and looks like one that was closed there: see N3.
+    CutBehindMark,
     /// Everything is as it was.
     NoEffect,
 }
 
 impl Verdict {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Refused,
         Self::FoundByRead,
         Self::FoundByVerify,
         Self::MissingUntilVerified,
         Self::TornTail,
+        Self::CutBehindMark,
         Self::NoEffect,
     ];
 
@@ -46,6 +49,7 @@ impl Verdict {
             Self::FoundByVerify => "verify",
             Self::MissingUntilVerified => "missing",
             Self::TornTail => "torn",
+            Self::CutBehindMark => "cut",
             Self::NoEffect => "none",
         }
     }
@@ -80,9 +84,10 @@ fn is_damage(error: &TableError) -> bool {
     matches!(error, TableError::Damaged { .. } | TableError::Storage { .. } | TableError::Decode { .. })
 }
 
-/// Judges a disk on which one file was damaged. The error says what must never happen.
-pub(crate) fn judge(specimen: &Specimen, disk: &SimDisk, file: &str) -> Result<Verdict, String> {
-    let judged = catch_unwind(AssertUnwindSafe(|| judge_open(specimen, disk, file)));
+/// Judges a disk on which one file was damaged, perhaps so that it looks as if it had been closed at an earlier time.
+/// The error says what must never happen.
+pub(crate) fn judge(specimen: &Specimen, disk: &SimDisk, file: &str, looks_closed: bool) -> Result<Verdict, String> {
+    let judged = catch_unwind(AssertUnwindSafe(|| judge_open(specimen, disk, file, looks_closed)));
     judged.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
@@ -90,7 +95,7 @@ pub(crate) fn judge(specimen: &Specimen, disk: &SimDisk, file: &str) -> Result<V
     })
 }
 
-fn judge_open(specimen: &Specimen, disk: &SimDisk, file: &str) -> Result<Verdict, String> {
+fn judge_open(specimen: &Specimen, disk: &SimDisk, file: &str, looks_closed: bool) -> Result<Verdict, String> {
     let before = disk.crash(&Survival::Nothing);
     let disk = &before.crash(&Survival::Nothing);
     let mut process = specimen.process(disk);
@@ -101,8 +106,11 @@ fn judge_open(specimen: &Specimen, disk: &SimDisk, file: &str) -> Result<Verdict
     let (seen, problems, entries) = look(specimen, &process);
     drop(process);
     if entries < specimen.entries() && problems.is_empty() && seen.found.is_empty() {
-        let excused = entries >= specimen.proven && seen.wrong.is_empty();
-        return if excused { Ok(Verdict::TornTail) } else { Err(format!("{entries} entries: {:?}", seen.wrong)) };
+        return match seen.wrong.is_empty() {
+            true if entries >= specimen.proven => Ok(Verdict::TornTail),
+            true if looks_closed => Ok(Verdict::CutBehindMark),
+            _ => Err(format!("nothing finds that only {entries} entries are left: {:?}", seen.wrong)),
+        };
     }
     let verdict = match (seen.wrong.is_empty(), seen.found.is_empty(), problems.is_empty()) {
         (false, _, true) => return Err(format!("nothing finds it: {:?}, {:?}", seen.wrong, seen.found)),
@@ -121,8 +129,11 @@ fn judge_open(specimen: &Specimen, disk: &SimDisk, file: &str) -> Result<Verdict
 /// An error at open names the file and changes nothing. A recovery may have left an epoch without entries.
 fn refused(error: &OpenError, file: &str, before: &SimDisk, after: &SimDisk) -> Result<(), String> {
     let message = error.to_string();
-    let name = if file == "state.redb" && message.contains("state file") { "state file" } else { file };
-    if !message.contains(name) {
+    let is_named = message.contains(file)
+        || file == "state.redb" && message.contains("state file")
+        // Segments at the old end of the log are missed by their entries.
+        || message.contains("log: entries 1 to ") && !after.files().contains_key(file);
+    if !is_named {
         return Err(format!("the error does not name {file}: {message}"));
     }
     let after = after.files();
