@@ -126,11 +126,17 @@ impl Checker {
             if self.expected != known {
                 cut = None;
             }
-            cut = cut.or(reader.is_cut_short().then_some((reader.name(), reader.offset())));
+            if cut.is_none() && reader.is_cut_short().unwrap_or(false) {
+                cut = Some((reader.name(), reader.offset()));
+            }
         }
-        // Nothing may follow in a log that is closed: then what was cut off may have held more.
-        if let (Some((name, offset)), true, Extent::Closed { .. }) = (cut, is_last, extent) {
+        // What was cut off may have held more. Where something else is wrong already, that says enough.
+        if let (Some((name, offset)), true, Extent::Closed { .. }) = (cut, is_last, extent)
+            && self.report.problems.is_empty()
+            && self.suspects.is_empty()
+        {
             self.report.problems.push(damaged(name, offset, self.expected.unwrap_or(1)));
+            return;
         }
         // A closed log's last epoch must reach what it proves itself, every other what it is known to have reached.
         let must_reach = if is_last && live_max == u64::MAX { self.proven } else { live_max };

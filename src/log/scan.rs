@@ -138,10 +138,17 @@ impl SegmentReader {
     }
 
     /// Whether the end of the file is missing. A segment has its full length from before its first frame on, and only a
-    /// close in good order makes it shorter: exactly to the end of the mark that proves everything in it. Meaningful
-    /// once every frame was read.
-    pub(crate) fn is_cut_short(&self) -> bool {
-        self.len < segment_bytes(self.header.name.ordinal) && self.marked_to != Some(self.len)
+    /// close in good order makes it shorter: it then ends with the mark that proves everything in it. Asked where the
+    /// frames end.
+    pub(crate) fn is_cut_short(&mut self) -> Result<bool, LogError> {
+        if self.len >= segment_bytes(self.header.name.ordinal) {
+            return Ok(false);
+        }
+        if self.marked_to != Some(self.offset) {
+            return Ok(true);
+        }
+        let behind = self.bytes_at(self.offset, self.len - self.offset)?;
+        Ok(behind.is_none_or(|bytes| bytes.iter().any(|&byte| byte != 0)))
     }
 
     /// The sequence of the segment's first operation, judged by headers alone and without moving.

@@ -100,7 +100,7 @@ impl Tail {
                 Scanned::Entry(_) | Scanned::Mark(_) => false,
                 Scanned::End(end) => !end.is_clean(),
             };
-            let is_cut = reader.is_cut_short();
+            let is_cut = reader.is_cut_short()?;
             self.stops.push(Stop { segment, offset, is_bad: is_bad || is_cut, is_cut });
             return Ok(());
         }
