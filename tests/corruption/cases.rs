@@ -84,7 +84,7 @@ pub(crate) fn all(specimens: &[Specimen], others: &[Specimen]) -> Vec<Case> {
             let mut add = |kind, damage| cases.push(Case { specimen: number, file: file.clone(), kind, damage });
             places(file, content).for_each(|at| add("flip a byte", Damage::Flip(at)));
             lengths(file, content).for_each(|len| add("truncate", Damage::Truncate(len)));
-            for sector in thinned(content.len().div_ceil(SECTOR_BYTES), 4) {
+            for sector in thinned(content.len().div_ceil(SECTOR_BYTES), 1) {
                 add("zero a sector", Damage::ZeroSector(sector));
             }
             add("delete", Damage::Delete);
@@ -128,8 +128,14 @@ fn places(file: &str, content: &[u8]) -> Box<dyn Iterator<Item = usize>> {
         // Its text names this process and differs from run to run.
         return Box::new(0..content.len().min(8));
     }
-    if content.len() <= SMALL_BYTES || file == "state.redb" {
+    if content.len() <= SMALL_BYTES {
         return Box::new(thinned(content.len(), 1));
+    }
+    if file == "state.redb" {
+        // Every byte that was ever written, and some of the zeros between.
+        let written = content.iter().enumerate().filter(|(at, byte)| **byte != 0 || at.is_multiple_of(9));
+        let places: Vec<usize> = written.map(|(at, _)| at).collect();
+        return Box::new(thinned(places.len(), 1).map(move |number| places[number]));
     }
     // Every byte of the header, of the frames' headers and of what follows them closely; the rest by sampling.
     let mut all: Vec<usize> = thinned(content.len(), 211).chain(thinned(512, 1)).collect();
