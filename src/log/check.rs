@@ -14,7 +14,6 @@ pub(crate) enum Extent {
     /// The store is open: up to what its appender knows to be durable. What lies behind is being written.
     Live { durable: u64 },
     /// The store is closed: up to what its checkpoint contains and what the log proves about itself.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the operator's tool will check stores that nobody has open"))]
     Closed { applied: u64 },
 }
 
@@ -117,11 +116,27 @@ impl Checker {
             }
         };
         let mut place = None;
+        let mut cut = None;
         for reader in &mut epoch.segments {
+            let known = self.expected;
             let outcome = self.segment(reader, live_max, &mut place);
             if let Err(problem) = outcome {
                 self.report.problems.push(problem);
             }
+            if self.expected != known {
+                cut = None;
+            }
+            if cut.is_none() && reader.is_cut_short().unwrap_or(false) {
+                cut = Some((reader.name(), reader.offset()));
+            }
+        }
+        // What was cut off may have held more. Where something else is wrong already, that says enough.
+        if let (Some((name, offset)), true, Extent::Closed { .. }) = (cut, is_last, extent)
+            && self.report.problems.is_empty()
+            && self.suspects.is_empty()
+        {
+            self.report.problems.push(damaged(name, offset, self.expected.unwrap_or(1)));
+            return;
         }
         // A closed log's last epoch must reach what it proves itself, every other what it is known to have reached.
         let must_reach = if is_last && live_max == u64::MAX { self.proven } else { live_max };

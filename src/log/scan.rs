@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::StoreId;
 use super::error::LogError;
 use super::frame::{CheckedHeader, Frame, FrameHeader, FrameKind, NotAHeader, Seed, decode_header, may_be_header};
-use super::limits::{FRAME_ALIGN, FRAME_HEADER_BYTES, HEADER_BYTES, HEADER_LEN, READ_CHUNK_BYTES, index};
+use super::limits::{
+    FRAME_ALIGN, FRAME_HEADER_BYTES, HEADER_BYTES, HEADER_LEN, READ_CHUNK_BYTES, index, segment_bytes,
+};
 use super::name::SegmentName;
 use super::segment::SegmentHeader;
 use crate::disk::{Disk, DiskFile, OpenMode};
@@ -65,6 +67,8 @@ pub(crate) struct SegmentReader {
     len: u64,
     seed: Seed,
     offset: u64,
+    /// The end of the last mark that was read in order.
+    marked_to: Option<u64>,
     /// File content from `buf_at` on; may be older than the file when another thread appends.
     buf: Vec<u8>,
     buf_at: u64,
@@ -87,7 +91,7 @@ impl SegmentReader {
         file.read_exact_at(0, &mut bytes).map_err(LogError::io(&path))?;
         let header = SegmentHeader::decode(&bytes, store_id, name)?;
         let seed = Seed::new(store_id, name);
-        Ok(Self { header, file, len, seed, offset: HEADER_BYTES, buf: Vec::new(), buf_at: 0 })
+        Ok(Self { header, file, len, seed, offset: HEADER_BYTES, marked_to: None, buf: Vec::new(), buf_at: 0 })
     }
 
     pub(crate) fn header(&self) -> &SegmentHeader {
@@ -124,10 +128,27 @@ impl SegmentReader {
         }
         match &scanned {
             Scanned::Entry(frame) => self.offset += frame.header.frame_bytes(),
-            Scanned::Mark(header) => self.offset += header.frame_bytes(),
+            Scanned::Mark(header) => {
+                self.offset += header.frame_bytes();
+                self.marked_to = Some(self.offset);
+            }
             Scanned::End(_) => {}
         }
         Ok(scanned)
+    }
+
+    /// Whether the end of the file is missing. A segment has its full length from before its first frame on, and only a
+    /// close in good order makes it shorter: it then ends with the mark that proves everything in it. Asked where the
+    /// frames end.
+    pub(crate) fn is_cut_short(&mut self) -> Result<bool, LogError> {
+        if self.len >= segment_bytes(self.header.name.ordinal) {
+            return Ok(false);
+        }
+        if self.marked_to != Some(self.offset) {
+            return Ok(true);
+        }
+        let behind = self.bytes_at(self.offset, self.len - self.offset)?;
+        Ok(behind.is_none_or(|bytes| bytes.iter().any(|&byte| byte != 0)))
     }
 
     /// The header of the segment's first operation, without moving. Its payload is not looked at.

@@ -27,6 +27,8 @@ struct Stop {
     offset: u64,
     /// Something unreadable is here, as opposed to nothing, or to a good frame that comes too early.
     is_bad: bool,
+    /// The end of the file is missing, and with it whatever it proved.
+    is_cut: bool,
 }
 
 /// What the last epoch holds.
@@ -70,9 +72,10 @@ impl Tail {
         Ok(tail)
     }
 
-    /// L7: an error if anything that was proven durable cannot be read.
+    /// L7: an error if anything that was proven durable cannot be read, or if what could have proven it was cut off.
     pub(super) fn check(&self) -> Result<(), LogError> {
-        if self.last >= self.proven && !self.contradicted {
+        let is_cut = self.stops.iter().any(|stop| stop.is_cut);
+        if self.last >= self.proven && !self.contradicted && !is_cut {
             return Ok(());
         }
         let stop = self.stops.iter().find(|stop| stop.is_bad).or(self.stops.first());
@@ -97,7 +100,8 @@ impl Tail {
                 Scanned::Entry(_) | Scanned::Mark(_) => false,
                 Scanned::End(end) => !end.is_clean(),
             };
-            self.stops.push(Stop { segment, offset, is_bad });
+            let is_cut = reader.is_cut_short()?;
+            self.stops.push(Stop { segment, offset, is_bad: is_bad || is_cut, is_cut });
             return Ok(());
         }
     }

@@ -54,6 +54,7 @@ pub struct StoreBuilder {
     pub(super) clock_leap_max: Duration,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) must_exist: bool,
+    pub(super) full_check: bool,
     pub(super) manual: bool,
     /// The secret of a new store, whose beginning is its id; made by chance if there is none.
     pub(crate) identity_secret: Option<[u8; 32]>,
@@ -85,6 +86,7 @@ impl Default for StoreBuilder {
             clock_leap_max: Duration::from_secs(7 * 24 * 3600),
             clock: Arc::new(SystemClock::default()),
             must_exist: false,
+            full_check: false,
             manual: false,
             identity_secret: None,
         }
@@ -174,6 +176,15 @@ impl StoreBuilder {
     #[must_use]
     pub const fn must_exist(mut self) -> Self {
         self.must_exist = true;
+        self
+    }
+
+    /// Reads the whole log and every page of the state file before the store is opened, and refuses one that is damaged
+    /// anywhere. It takes time in proportion to what is stored, and changes nothing. Without it opening reads what it
+    /// needs: damage in older entries, or in pages that no read has come to, is then found by [`Store::verify`].
+    #[must_use]
+    pub const fn full_check(mut self) -> Self {
+        self.full_check = true;
         self
     }
 

@@ -7,10 +7,10 @@ use crate::base::error::Error;
 use crate::base::position::{Position, TimestampMs};
 use crate::disk::{CopyOnWrite, Disk, OpenMode, RedbBackend, WriteGate};
 use crate::log::record::{Body, Record, TableRecord};
-use crate::log::{CheckpointState, LOG_DIR, Recovered, StoreId, recover};
+use crate::log::{CheckpointState, Extent, LOG_DIR, Recovered, StoreId, check_all, recover};
 use crate::protocol::identity::HashKeys;
 use crate::protocol::retention::is_trusted;
-use crate::state::{Compat, Engine, MemoryMap, Meta, Overlay, Snapshot, TableDeclaration, View};
+use crate::state::{Compat, Engine, MemoryMap, Meta, Overlay, Snapshot, TableDeclaration, View, check_copy};
 
 use super::Store;
 use super::admit::Doorkeeper;
@@ -151,6 +151,9 @@ fn open_existing(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate)
     if meta.epoch == 0 {
         return Err(OpenError::Damaged { file: STATE.to_owned(), reason: "its creation was not finished".to_owned() });
     }
+    if builder.full_check {
+        check_everything(builder, &**disk, store_id, &meta)?;
+    }
     let checkpoint = CheckpointState { epoch: meta.epoch, applied_sequence: meta.applied_sequence };
     let log = recover(disk, store_id, &checkpoint, builder.clock.wall().0)?;
     let file = disk.open(STATE, OpenMode::ReadWrite).map_err(OpenError::io("open", STATE))?;
@@ -166,8 +169,33 @@ fn look_at_state(builder: &StoreBuilder, disk: &dyn Disk, store_id: StoreId) -> 
     let file = disk.open(STATE, OpenMode::Read).map_err(OpenError::io("open", STATE))?;
     let copy = CopyOnWrite::new(file).map_err(OpenError::io("read", STATE))?;
     let catalog = Arc::clone(&builder.catalog);
-    let (_engine, snapshot) = Engine::open(copy, catalog, store_id.as_u128(), builder.limits.cache_bytes)?;
-    Ok(snapshot.meta())
+    let (engine, snapshot) = Engine::open(copy, catalog, store_id.as_u128(), builder.limits.cache_bytes)?;
+    let meta = snapshot.meta();
+    drop(snapshot);
+    // redb commits as it closes. Damaged records of free pages make that panic: here it is an error, where the next
+    // commit to the file itself might abort the process.
+    engine.close()?;
+    Ok(meta)
+}
+
+/// Reads everything that opening alone would trust. Changes nothing: redb's own check, which repairs, has a copy.
+fn check_everything(builder: &StoreBuilder, disk: &dyn Disk, store_id: StoreId, meta: &Meta) -> Result<(), OpenError> {
+    let file = disk.open(STATE, OpenMode::Read).map_err(OpenError::io("open", STATE))?;
+    let copy = CopyOnWrite::new(file).map_err(OpenError::io("read", STATE))?;
+    if !check_copy(copy, builder.limits.cache_bytes)?.clean {
+        let reason = "redb's check found damaged pages".to_owned();
+        return Err(OpenError::Damaged { file: STATE.to_owned(), reason });
+    }
+    let log = check_all(disk, store_id, Extent::Closed { applied: meta.applied_sequence })?;
+    if let Some(problem) = log.problems.into_iter().next() {
+        return Err(problem.into());
+    }
+    let first = log.first_sequence.unwrap_or(meta.applied_sequence.saturating_add(1));
+    if first > meta.log_floor {
+        let floor = meta.log_floor;
+        return Err(OpenError::Log(format!("log: entries {floor} to {} are missing", first - 1)));
+    }
+    Ok(())
 }
 
 /// The id and the secret of a new store.

@@ -123,8 +123,8 @@ impl Engine {
     /// Closes the file. Snapshots that are still held answer [`EngineError::Closed`] from now on.
     ///
     /// redb would commit what is volatile on its way out, in one phase (against E2): whoever owns the backend refuses
-    /// writes first, and then expects an error here.
-    #[cfg(test)]
+    /// writes first, and then expects an error here. On a copy that takes every write, this commit shows whether a
+    /// commit can be made at all.
     pub(crate) fn close(mut self) -> Result<(), EngineError> {
         self.close_database()
     }

@@ -20,7 +20,7 @@ impl Tables {
         store.read(Self::of).expect("the tables can be read")
     }
 
-    fn of(view: &ReadView) -> Result<Self, counterfoil::TableError> {
+    pub(crate) fn of(view: &ReadView) -> Result<Self, counterfoil::TableError> {
         let mut tables = Self::default();
         for row in view.table(&ORDERS)?.range(..)? {
             let (name, (amount, note)) = row?;
