@@ -28,6 +28,9 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use crate::base::clock::VirtualClock;
+#[cfg(feature = "mutants")]
+#[doc(hidden)]
+pub use crate::base::mutant::Mutant;
 use crate::base::position::TimestampMs;
 pub use crate::disk::sim::{CallKind, Fault, FaultError, SECTOR_BYTES, SimDisk, Survival, SyncGate};
 use crate::store::{OpenError, Store, StoreBuilder};

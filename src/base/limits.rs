@@ -79,6 +79,10 @@ pub struct Limits {
     pub cache_bytes: usize,
     /// A closure that runs longer than this is counted and traced as slow. Default 10 ms: all others wait for it.
     pub slow_closure: Duration,
+    /// Never for use: one safety of the store is off. See [`crate::testing::Mutant`].
+    #[cfg(feature = "mutants")]
+    #[doc(hidden)]
+    pub mutant: Option<super::mutant::Mutant>,
 }
 
 #[cfg(feature = "store")]
@@ -103,6 +107,8 @@ impl Default for Limits {
             keep_log_age: Duration::ZERO,
             cache_bytes: 64 * 1024 * 1024,
             slow_closure: Duration::from_millis(10),
+            #[cfg(feature = "mutants")]
+            mutant: None,
         }
     }
 }

@@ -30,6 +30,7 @@ mod check;
 mod error;
 mod frame;
 mod limits;
+mod mutation;
 mod name;
 mod reader;
 pub(crate) mod record;

@@ -7,12 +7,14 @@ use super::appender::Appender;
 use super::error::LogError;
 use super::frame::{FrameHeader, FrameKind, Seed, encode};
 use super::limits::{HEADER_BYTES, MARK_BYTES, ZERO_CHUNK_BYTES, segment_bytes};
+use super::mutation;
 use super::name::{LOG_DIR, Listing, SegmentName};
 use super::reader::LogReader;
 use super::scan::{Scanned, SegmentReader};
 use super::segment::{Draft, SegmentHeader};
 use super::tail::{Tail, Unproven};
 use super::walk::{Walk, WalkedSegment, oldest_sequence};
+use crate::base::mutant::{self, Mutant};
 use crate::disk::{Disk, OpenMode};
 
 /// What the state's last checkpoint says of itself.
@@ -73,8 +75,11 @@ pub(crate) fn recover(
     // A name may exist in the cache only, left by a process that died before it could sync it.
     disk.sync_dir(LOG_DIR).map_err(LogError::io(LOG_DIR))?;
     let listing = Listing::read(&**disk)?;
-    let tail = find_tail(disk, store_id, state, &listing)?;
+    let mut tail = find_tail(disk, store_id, state, &listing)?;
     tail.check()?;
+    if mutant::is(Mutant::TailNotCopied) {
+        tail.trust();
+    }
 
     let highest = listing.epoch_max().max(state.epoch);
     let epoch = highest.checked_add(1).ok_or(LogError::EpochsExhausted { epoch: highest })?;
@@ -83,8 +88,8 @@ pub(crate) fn recover(
 
     let next = state.applied_sequence.saturating_add(1);
     Ok(Recovered {
+        epoch: appender.epoch(),
         appender,
-        epoch,
         durable: tail.last,
         reader: LogReader::open(Arc::clone(disk), store_id, next)?,
         oldest: oldest_sequence(&**disk, store_id)?.unwrap_or(next),
@@ -166,6 +171,11 @@ fn begin_epoch(
     tail: &Tail,
     created_ms: u64,
 ) -> Result<Appender, LogError> {
+    if mutant::is(Mutant::AppendedInPlace)
+        && let Some(appender) = mutation::append_in_place(disk, store_id, tail)?
+    {
+        return Ok(appender);
+    }
     let name = SegmentName { epoch, ordinal: 0 };
     let copied: u64 = tail.unproven.iter().map(|frame| frame.bytes).sum();
     // One mark of recovery's own, and one for the first batch.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::base::clock::Clock;
 use crate::base::limits::Limits;
+use crate::base::mutant::{self, Mutant};
 use crate::base::sync::mpsc::Sender;
 use crate::disk::{CopyOnWrite, Disk, OpenMode, WriteGate};
 use crate::state::{Engine, EngineError, FoldDurability, MemoryMap, Meta, Snapshot, check_copy};
@@ -136,6 +137,10 @@ impl Folder {
     /// Makes everything folded durable, and says in the same commit from where on the log must be whole.
     fn checkpoint(&mut self, fold: &Fold) -> Result<(), EngineError> {
         let log_floor = self.remover.plan(&fold.meta);
+        if mutant::is(Mutant::RemovedBeforeCheckpoint) {
+            self.remover.checkpointed(log_floor);
+            self.remover.finish();
+        }
         self.engine.fold(&fold.map, Meta { log_floor, ..fold.meta }, FoldDurability::Checkpoint)?;
         self.remover.checkpointed(log_floor);
         Ok(())

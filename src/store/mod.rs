@@ -16,6 +16,7 @@ mod history;
 mod holder;
 mod identity;
 mod job;
+mod mutation;
 mod open;
 mod open_error;
 mod poison;

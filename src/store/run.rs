@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::base::error::Error;
+use crate::base::mutant::{self, Mutant};
 use crate::base::position::TimestampMs;
 use crate::base::sync::Mutex;
 use crate::base::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -13,6 +14,7 @@ use crate::log::Appender;
 use crate::log::record::Body;
 
 use super::folder::{Folder, Task};
+use super::mutation;
 use super::open::StartError;
 use super::reentry;
 use super::segments::{NextSegment, Workshop};
@@ -162,10 +164,17 @@ impl Drop for Run {
 
 fn spawn_folder(shared: &Arc<Shared>, mut folder: Folder, tasks: Receiver<Task>) -> std::io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
+    let mutant = mutant::selected();
     thread::Builder::new().name("counterfoil-folder".to_owned()).spawn(move || {
+        mutant.take_over();
         let _inside = reentry::enter(shared.number);
         while let Some(task) = next_task(&mut folder, &tasks) {
-            if let Some(folded) = folder.run(task) {
+            let before = mutant::is(Mutant::FolderPublishes).then(|| shared.publisher.load());
+            let mut folded = folder.run(task);
+            if let Some(before) = before {
+                folded = mutation::publish_folded(&shared, &before, folded);
+            }
+            if let Some(folded) = folded {
                 shared.queue.push_control(Control::Folded(folded));
                 // Also when there is always something to fold, so that the log does not outgrow it.
                 folder.remove_one();
@@ -193,7 +202,9 @@ fn spawn_writer(
     lock: HeldLock,
 ) -> std::io::Result<JoinHandle<Result<(), Error>>> {
     let shared = Arc::clone(shared);
+    let mutant = mutant::selected();
     thread::Builder::new().name("counterfoil-writer".to_owned()).spawn(move || {
+        mutant.take_over();
         let _inside = reentry::enter(shared.number);
         // After a panic outside a closure the store is stopped and goes on answering what is certain.
         while catch_unwind(AssertUnwindSafe(|| writer.serve())).is_err() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::base::mutant;
 use crate::base::sync::mpsc::{Receiver, Sender, channel};
 use crate::base::sync::thread::{self, JoinHandle};
 use crate::disk::Disk;
@@ -62,7 +63,9 @@ impl NextSegment {
         let (orders, inbox) = channel::<Order>();
         let (outbox, prepared) = channel();
         let worker = workshop.clone();
+        let mutant = mutant::selected();
         let handle = thread::Builder::new().name("counterfoil-segments".to_owned()).spawn(move || {
+            mutant.take_over();
             while let Ok(order) = inbox.recv() {
                 if outbox.send(worker.prepare(order)).is_err() {
                     return;

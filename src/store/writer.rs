@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::error::Error;
+use crate::base::mutant::{self, Mutant};
 use crate::base::name::Slot;
 use crate::base::position::{Position, TimestampMs};
 use crate::base::sync::mpsc::Sender;
@@ -19,6 +20,7 @@ use super::answers::{self, Answers, NoRoom};
 use super::batch::Batch;
 use super::folder::{Fold, Folded, Folder, StateCheck, Task};
 use super::job::Job;
+use super::mutation;
 use super::published::Published;
 use super::segments::NextSegment;
 use super::shared::Shared;
@@ -244,6 +246,9 @@ impl Writer {
         match durable {
             Ok(()) => {
                 self.finish(batch);
+                if mutant::is(Mutant::AnsweredBeforeSync) {
+                    mutation::sync_late(&self.shared, self.log.as_mut());
+                }
                 Ok(())
             }
             Err(error) if error.nothing_written() => {
@@ -266,6 +271,12 @@ impl Writer {
             .collect();
         let log = self.log.as_mut().expect("the log is open until the writer closes it");
         log.append(&frames)?;
+        if mutant::is(Mutant::AnsweredBeforeSync) {
+            return Ok(());
+        }
+        if mutant::is(Mutant::PublishedBeforeSync) {
+            mutation::show_early(&self.shared.publisher, batch.map(), batch.last_position());
+        }
         log.sync()
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Mutex;
 
 use crate::crash::check::for_each;
-use crate::crash::faults::{Figures, Start, Trouble};
+use crate::crash::faults::Start;
+use crate::crash::faults::plan::{Figures, Trouble};
 use crate::crash::scale::percent;
 use crate::table::Table;
 

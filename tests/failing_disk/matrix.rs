@@ -8,7 +8,8 @@ use std::sync::Mutex;
 use counterfoil::testing::CallKind;
 
 use crate::crash::check::for_each;
-use crate::crash::faults::{Figures, KINDS, Plan, Start, Trouble, Violation, not_tried, plans};
+use crate::crash::faults::Start;
+use crate::crash::faults::plan::{Figures, KINDS, Plan, Trouble, Violation, not_tried, plans};
 use crate::crash::scale::percent;
 use crate::table::Table;
 
