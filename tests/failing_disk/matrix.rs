@@ -8,7 +8,8 @@ use std::sync::Mutex;
 use counterfoil::testing::CallKind;
 
 use crate::crash::check::for_each;
-use crate::crash::faults::{Figures, KINDS, Plan, Start, Trouble, not_tried, plans};
+use crate::crash::faults::plan::{Plan, not_tried};
+use crate::crash::faults::{Figures, KINDS, Start, Trouble, plans};
 use crate::crash::scale::percent;
 use crate::table::Table;
 
@@ -69,13 +70,13 @@ fn try_all(title: &str, start: &Start, percent: u64, absent: &[(CallKind, &str)]
     for_each(jobs.len() as u64, |number| {
         let (line, nth) = jobs[usize::try_from(number - 1).expect("an index")];
         let tried = start.try_one(Trouble::Fault(plans[line], nth));
-        let line = &mut lines.lock().unwrap()[line];
+        let line = &mut lines.lock().expect("no trial panics")[line];
         match tried {
             Ok(one) => line.figures.add(one),
             Err(violation) => line.violations.push(violation.to_string()),
         }
     });
-    let lines = lines.into_inner().unwrap();
+    let lines = lines.into_inner().expect("no trial panics");
     for Line { plan, calls, tried, figures, violations } in &lines {
         let Figures { answered, not_executed, unknown, open, close, stopped, .. } = *figures;
         let counts = [

@@ -157,15 +157,15 @@ fn check_rows(store: &Store, present: &BTreeSet<Key>) -> Result<(), String> {
 
 /// A store with three operations, and what was said of them.
 fn three() -> (tempfile::TempDir, Told) {
-    let directory = tempfile::tempdir().unwrap();
-    let store = open(directory.path()).unwrap();
+    let directory = tempfile::tempdir().expect("the file system is sound");
+    let store = open(directory.path()).expect("the file system is sound");
     let mut told = Told::default();
     for number in 1..=3 {
         let key = Key { child: 1, thread: 0, number };
-        let receipt = key.execute(&store).unwrap();
+        let receipt = key.execute(&store).expect("the file system is sound");
         told.acknowledged.insert(key, (receipt.position(), number));
     }
-    store.close().unwrap();
+    store.close().expect("the file system is sound");
     (directory, told)
 }
 

@@ -18,11 +18,11 @@ use crate::crash::harness::{Process, Told};
 use crate::crash::script::{Op, Step, operations, script};
 
 mod ask;
-mod plan;
+pub(crate) mod plan;
 
 use ask::{attempt, check_nothing_swallowed, check_open_error, check_stopped, is_stopped, open, reopen};
 use plan::Noticed;
-pub(crate) use plan::{Figures, KINDS, Plan, Trouble, Violation, not_tried, plans};
+pub(crate) use plan::{Figures, KINDS, Trouble, Violation, plans};
 
 /// Steps of the workload in which calls fail. Trials are many, and the whole script would only repeat itself.
 const STEPS: usize = 34;
