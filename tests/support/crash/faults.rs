@@ -248,6 +248,8 @@ impl Start {
         if process.close().is_err() {
             reopen(&mut process, self.threads)?;
         }
+        // An opening need not make the calls that still fail; a close does.
+        Trouble::end(&process.disk);
         let closed = process.close();
         closed.map_err(|error| format!("the mended store does not close: {error}"))?;
         let all = self.operations.iter().filter(|op| op.has_receipt());
