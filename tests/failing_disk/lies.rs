@@ -18,19 +18,19 @@ fn noticed(start: &Start, on: CallKind, name: &str, permanent: bool) -> (u64, u6
     let found = Mutex::new((0, 0, None));
     for_each(calls, |nth| {
         // Below the full size the first one that is noticed is enough.
-        if percent() < 100 && found.lock().unwrap().1 > 0 {
+        if percent() < 100 && found.lock().expect("no trial panics").1 > 0 {
             return;
         }
         let survivals = [Survival::Nothing, Survival::Random(nth), Survival::Random(nth + 1000)];
         let given_away = survivals.iter().find_map(|survival| start.lie(fault(nth), survival));
-        let (tried, noticed, first) = &mut *found.lock().unwrap();
+        let (tried, noticed, first) = &mut *found.lock().expect("no trial panics");
         *tried += 1;
         *noticed += u64::from(given_away.is_some());
         if first.is_none() {
             *first = given_away.map(|fault| format!("lie {nth}: {}", fault.lines().next().unwrap_or_default()));
         }
     });
-    let (tried, noticed, first) = found.into_inner().unwrap();
+    let (tried, noticed, first) = found.into_inner().expect("no trial panics");
     (calls, tried, noticed, first)
 }
 

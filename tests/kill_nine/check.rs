@@ -157,15 +157,15 @@ fn check_rows(store: &Store, present: &BTreeSet<Key>) -> Result<(), String> {
 
 /// A store with three operations, and what was said of them.
 fn three() -> (tempfile::TempDir, Told) {
-    let directory = tempfile::tempdir().expect("a store works after a kill");
-    let store = open(directory.path()).expect("a store works after a kill");
+    let directory = tempfile::tempdir().expect("the file system is sound");
+    let store = open(directory.path()).expect("the file system is sound");
     let mut told = Told::default();
     for number in 1..=3 {
         let key = Key { child: 1, thread: 0, number };
-        let receipt = key.execute(&store).expect("a store works after a kill");
+        let receipt = key.execute(&store).expect("the file system is sound");
         told.acknowledged.insert(key, (receipt.position(), number));
     }
-    store.close().expect("a store works after a kill");
+    store.close().expect("the file system is sound");
     (directory, told)
 }
 
@@ -177,22 +177,22 @@ fn the_check_passes_what_is_right_and_gives_away_every_kind_of_fault() {
         told.check(directory.path()).unwrap_err()
     };
     let (directory, mut told) = three();
-    assert_eq!(told.check(directory.path()).expect("a store works after a kill").acknowledgements, 3);
+    assert_eq!(told.check(directory.path()).unwrap().acknowledgements, 3);
     let lost = fault(|told| {
-        let (position, _) = *told.acknowledged.last_entry().expect("a store works after a kill").get();
+        let (position, _) = *told.acknowledged.last_entry().unwrap().get();
         told.acknowledged.insert(Key { child: 1, thread: 0, number: 4 }, (position, 4));
     });
     assert!(lost.contains("is lost"), "{lost}");
     let moved = fault(|told| {
-        told.acknowledged.last_entry().expect("a store works after a kill").get_mut().0.sequence += 1;
+        told.acknowledged.last_entry().unwrap().get_mut().0.sequence += 1;
     });
     assert!(moved.contains("and now it is"), "{moved}");
-    let other = fault(|told| told.acknowledged.last_entry().expect("a store works after a kill").get_mut().1 = 7);
+    let other = fault(|told| told.acknowledged.last_entry().unwrap().get_mut().1 = 7);
     assert!(other.contains("and now it is"), "{other}");
     let unasked = fault(|told| assert!(told.acknowledged.pop_last().is_some()));
     assert!(unasked.contains("3 rows of 2"), "{unasked}");
     let refused = fault(|told| {
-        let (key, _) = told.acknowledged.pop_last().expect("a store works after a kill");
+        let (key, _) = told.acknowledged.pop_last().unwrap();
         told.refused.insert(key);
     });
     assert!(refused.contains("it was not"), "{refused}");

@@ -35,6 +35,11 @@ impl Trouble {
         disk.set_capacity(None);
     }
 
+    /// Eviction changes nothing unless something was dropped.
+    pub(super) fn drops_data(self) -> bool {
+        matches!(self, Self::Fault(Plan { error: FaultError::SyncDropsData, .. }, _))
+    }
+
     /// Reads may fail as well, so that what is stored need not be replayed while it lasts.
     pub(super) fn keeps_from_reading(self) -> bool {
         match self {
