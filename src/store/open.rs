@@ -255,7 +255,9 @@ fn catch_up(
         apply(&mut overlay, &builder.catalog, facts, &record).map_err(|error| match error {
             ApplyError::Newer(_) => OpenError::Newer(at(&error)),
             ApplyError::State(error) => error.into(),
-            ApplyError::Row(_) | ApplyError::Table { .. } | ApplyError::ScopeCollision => OpenError::Log(at(&error)),
+            // A row of the state that the entry builds on is damaged: the log is whole.
+            ApplyError::Row(_) => OpenError::State(at(&error)),
+            ApplyError::Table { .. } | ApplyError::ScopeCollision => OpenError::Log(at(&error)),
         })?;
         last_time = last_time.max(TimestampMs(header.time_ms));
         if is_trusted(TimestampMs(header.time_ms), TimestampMs(record.wall_ms)) {

@@ -113,9 +113,11 @@ fn epoch(file: &str) -> &str {
     file.split('-').next().unwrap_or(file)
 }
 
-/// Every so manieth number in a scaled run, all in a full one; a prime step, so that all bits and words are met.
+/// Every so manieth number in a full run, fewer in a scaled one, and all at three times the full size. Steps are odd, so
+/// that all bits and words are met.
 fn thinned(to: usize, full_step: usize) -> impl Iterator<Item = usize> {
     let step = match percent() {
+        300.. => 1,
         100.. => full_step,
         percent => full_step * usize::try_from(100 / percent.max(1)).unwrap_or(100) + 1,
     };
@@ -132,10 +134,10 @@ fn places(file: &str, content: &[u8]) -> Box<dyn Iterator<Item = usize>> {
         return Box::new(thinned(content.len(), 1));
     }
     if file == "state.redb" {
-        // Every byte that was ever written, and some of the zeros between.
+        // Bytes that were ever written, and some of the zeros between.
         let written = content.iter().enumerate().filter(|(at, byte)| **byte != 0 || at.is_multiple_of(9));
         let places: Vec<usize> = written.map(|(at, _)| at).collect();
-        return Box::new(thinned(places.len(), 1).map(move |number| places[number]));
+        return Box::new(thinned(places.len(), 3).map(move |number| places[number]));
     }
     // Every byte of the header, of the frames' headers and of what follows them closely; the rest by sampling.
     let mut all: Vec<usize> = thinned(content.len(), 211).chain(thinned(512, 1)).collect();

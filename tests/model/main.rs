@@ -18,7 +18,7 @@ use crate::session::Session;
 use crate::tally::Tally;
 
 /// Cases in a full run, over all workers.
-const CASES: u64 = 6_000;
+const CASES: u64 = 4_000;
 const WORKERS: u64 = 2;
 
 #[test]
