@@ -24,6 +24,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod fuzz;
+
 use std::fmt;
 use std::sync::Arc;
 

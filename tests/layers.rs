@@ -13,7 +13,7 @@ const LAYERS: [(&str, &[&str]); 7] = [
     ("log", &["disk", "base"]),
     ("state", &["disk", "base"]),
     ("store", &["log", "state", "disk", "protocol", "base"]),
-    ("testing", &["store", "disk", "base"]),
+    ("testing", &["store", "log", "disk", "protocol", "base"]),
 ];
 
 /// Longer files are read by nobody.

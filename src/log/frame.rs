@@ -120,7 +120,7 @@ impl Seed {
         Self { prefix, epoch: segment.epoch }
     }
 
-    fn checksum(&self, offset: u64, bytes: &[u8]) -> u32 {
+    pub(super) fn checksum(&self, offset: u64, bytes: &[u8]) -> u32 {
         let mut hasher = self.prefix.clone();
         hasher.update(&offset.to_le_bytes());
         hasher.update(bytes);

@@ -29,6 +29,8 @@ mod appender;
 mod check;
 mod error;
 mod frame;
+#[cfg(feature = "testing")]
+pub(crate) mod fuzz;
 mod limits;
 mod mutation;
 mod name;

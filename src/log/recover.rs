@@ -83,16 +83,17 @@ pub(crate) fn recover(
 
     let highest = listing.epoch_max().max(state.epoch);
     let epoch = highest.checked_add(1).ok_or(LogError::EpochsExhausted { epoch: highest })?;
+    let next = state.applied_sequence.saturating_add(1);
+    let oldest = oldest_sequence(&**disk, store_id)?.unwrap_or(next);
     let appender = begin_epoch(disk, store_id, epoch, &tail, created_ms)?;
     let (leftovers_removed, leftovers_kept) = remove_leftovers(&**disk, &listing);
 
-    let next = state.applied_sequence.saturating_add(1);
     Ok(Recovered {
         epoch: appender.epoch(),
         appender,
         durable: tail.last,
         reader: LogReader::open(Arc::clone(disk), store_id, next)?,
-        oldest: oldest_sequence(&**disk, store_id)?.unwrap_or(next),
+        oldest,
         bytes: total_bytes(&**disk)?,
         report: RecoveryReport {
             copied_frames: tail.unproven.len() as u64,

@@ -97,24 +97,31 @@ impl Walk {
     }
 }
 
-/// The smallest sequence that reading can begin with; `None` if the log holds no sign of one.
+/// The smallest sequence that reading can begin with; `None` if the log holds no sign of one. Segments that cannot be
+/// read are passed over: nobody may need them, and whoever does is told by reading.
 pub(crate) fn oldest_sequence(disk: &dyn Disk, store_id: StoreId) -> Result<Option<u64>, LogError> {
     let listing = Listing::read(disk)?;
-    for (at, &name) in listing.segments.iter().enumerate() {
-        let mut reader = SegmentReader::open(disk, store_id, name)?;
-        if let Some(after) = reader.header().continues_after {
-            return Ok(Some(after.saturating_add(1)));
-        }
-        if let Some(first) = reader.first_sequence()? {
-            let next_epoch = listing.segments[at..].iter().find(|later| later.epoch > name.epoch);
-            let live_max = match next_epoch {
-                Some(&next) => SegmentReader::open(disk, store_id, next)?.header().continues_after,
-                None => None,
-            };
-            if live_max.is_none_or(|live_max| first <= live_max) {
-                return Ok(Some(first));
-            }
+    for at in 0..listing.segments.len() {
+        match first_live(disk, store_id, &listing.segments[at..]) {
+            Ok(None) => {}
+            Ok(first) => return Ok(first),
+            Err(error) => tracing::warn!(%error, "an old segment cannot be read; run verify"),
         }
     }
     Ok(None)
+}
+
+/// What the first of these segments begins with, unless that is dead.
+fn first_live(disk: &dyn Disk, store_id: StoreId, segments: &[SegmentName]) -> Result<Option<u64>, LogError> {
+    let Some(&name) = segments.first() else { return Ok(None) };
+    let mut reader = SegmentReader::open(disk, store_id, name)?;
+    if let Some(after) = reader.header().continues_after {
+        return Ok(Some(after.saturating_add(1)));
+    }
+    let Some(first) = reader.first_sequence()? else { return Ok(None) };
+    let live_max = match segments.iter().find(|later| later.epoch > name.epoch) {
+        Some(&next) => SegmentReader::open(disk, store_id, next)?.header().continues_after,
+        None => None,
+    };
+    Ok(Some(first).filter(|first| live_max.is_none_or(|live_max| *first <= live_max)))
 }

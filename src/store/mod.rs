@@ -58,6 +58,8 @@ pub use builder::StoreBuilder;
 pub use follow::{Change, Entry, EntryKind, LogFollower, LogReadError, LogStart};
 pub use open_error::OpenError;
 pub use reads::ReadView;
+#[cfg(feature = "testing")]
+pub(crate) use replay::apply_to_nothing;
 pub use stats::Stats;
 pub use ticket::Ticket;
 pub use tx::Tx;

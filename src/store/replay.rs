@@ -11,6 +11,36 @@ use super::Store;
 use super::apply::{FrameFacts, apply};
 use super::rows::SYSTEM_TABLES;
 
+/// A state without a row, which lives as long as its engine.
+fn empty_state(store_id: u128) -> (Engine, Arc<Catalog>, Overlay) {
+    let catalog = Arc::new(Catalog::new(&SYSTEM_TABLES));
+    let meta = Meta {
+        store_id,
+        epoch: 1,
+        applied_epoch: 0,
+        applied_sequence: 0,
+        clock_mark_ms: 0,
+        clock_trusted_ms: 0,
+        log_floor: 1,
+    };
+    let engine = Engine::create_in_memory(Arc::clone(&catalog), meta).expect("an empty state is made");
+    let overlay = Overlay::new(&View::new(engine.snapshot().expect("an empty state is read")));
+    (engine, catalog, overlay)
+}
+
+/// Applies one record to an empty state, twice, as the receipt of a key that expired is replaced. Refused or not, it
+/// panics nowhere, and what is refused changes nothing.
+#[cfg(feature = "testing")]
+pub(crate) fn apply_to_nothing(record: &Record) {
+    let (_engine, catalog, mut state) = empty_state(1);
+    for sequence in [1, 2] {
+        let before = state.view().active.bytes();
+        let facts = FrameFacts { position: Position { epoch: 1, sequence }, time_ms: sequence };
+        let applied = apply(&mut state, &catalog, facts, record);
+        assert!(applied.is_ok() || state.view().active.bytes() == before, "a record was applied in part");
+    }
+}
+
 impl Store {
     /// Panics unless the log gives the state. One that is not retained from its first entry cannot, and proves nothing.
     pub(crate) fn assert_log_gives_state(&self) {
@@ -19,18 +49,7 @@ impl Store {
             return;
         }
         let published = shared.publisher.load();
-        let catalog = Arc::new(Catalog::new(&SYSTEM_TABLES));
-        let meta = Meta {
-            store_id: shared.store_id.as_u128(),
-            epoch: 1,
-            applied_epoch: 0,
-            applied_sequence: 0,
-            clock_mark_ms: 0,
-            clock_trusted_ms: 0,
-            log_floor: 1,
-        };
-        let empty = Engine::create_in_memory(Arc::clone(&catalog), meta).expect("an empty state is made");
-        let mut replayed = Overlay::new(&View::new(empty.snapshot().expect("an empty state is read")));
+        let (_engine, catalog, mut replayed) = empty_state(shared.store_id.as_u128());
         let mut reader =
             LogReader::open(Arc::clone(&shared.disk), shared.store_id, 1).expect("the log begins with entry 1");
         while let Some(frame) = reader.next(published.position.sequence).expect("the log can be read") {

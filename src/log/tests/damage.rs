@@ -31,6 +31,24 @@ fn a_good_log_has_no_problems() {
     assert_eq!((report.first_sequence, report.last_sequence), (Some(1), Some(5)));
 }
 
+/// Of a log whose oldest segments nobody needs, a damaged one is reported by checking it, and keeps nothing from opening.
+#[test]
+fn a_damaged_header_of_a_segment_that_opening_does_not_need_is_passed_over() {
+    let disk = TestDisk::default();
+    for (state, payloads) in [(NEW, ["one", "two"]), (at(1, 0), ["three", "four"])] {
+        let mut log = open(&disk, state).appender;
+        commit(&mut log, &payloads);
+        log.close(None, 0).expect("closed");
+    }
+    disk.edit(&file(1, 0), |bytes| bytes[20] ^= 1);
+    let needed = try_open(&disk.after_kill(), at(1, 0));
+    assert!(matches!(needed, Err(LogError::BadHeader { .. })), "{needed:?}");
+    let mut log = open(&disk, at(2, 2));
+    assert_eq!(contents(&mut log), ["three", "four"]);
+    assert_eq!(log.oldest, 3);
+    assert!(problems(&disk)[0].contains(&file(1, 0)));
+}
+
 /// The last mark as well: a closed log ends with it, so that one without it may have been cut off.
 #[test]
 fn every_flipped_bit_is_detected_or_was_in_the_last_mark_or_unused_space() {
