@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use counterfoil::testing::SimDisk;
-use counterfoil::{Decision, EntryKind, LogStart, Position, Receipt, Store};
+use counterfoil::{Decision, EntryKind, Limits, LogStart, Position, Receipt, Store};
 
-use crate::crash::harness::{Process, Told};
+use crate::crash::harness::{Process, Told, limits};
 use crate::crash::model::{Model, Tables};
 use crate::crash::script::{Kind, Op, Step, operations};
 
@@ -16,6 +16,7 @@ pub(crate) struct Workload {
     pub(crate) script: Vec<Step>,
     pub(crate) operations: Vec<Op>,
     pub(crate) model: Model,
+    pub(crate) limits: Limits,
 }
 
 /// Work for a store that came back.
@@ -31,21 +32,27 @@ macro_rules! ensure {
 
 impl Workload {
     pub(crate) fn new(script: Vec<Step>) -> Self {
+        Self::with_limits(script, limits())
+    }
+
+    pub(crate) fn with_limits(script: Vec<Step>, limits: Limits) -> Self {
         let mut operations = operations(&script);
         operations.push(NEW_WORK);
         let model = Model::of(&operations);
         operations.pop();
-        Self { script, operations, model }
+        Self { script, operations, model, limits }
     }
 
     /// Opens what is there and checks everything; then tries every operation again and checks once more.
     pub(crate) fn check(&self, disk: &SimDisk, told: &Told) -> Result<(), String> {
-        let mut process = Process::new(disk.clone());
+        let mut process = Process::with(disk.clone(), self.limits.clone(), Told::default());
         process.open().map_err(|error| format!("it does not open: {error}"))?;
         let entries = self.check_state(process.store(), told)?;
-        process.store().assert_sound();
+        let report = process.store().verify().map_err(|error| format!("it cannot be checked: {error}"))?;
+        ensure!(report.is_clean(), "verify found {:#?}", report.problems);
         self.retry_everything(&mut process, told, entries)?;
         process.settle();
+        // The log is applied from its first entry, so that what came back is covered as well.
         process.store().assert_sound();
         process.close().map_err(|error| format!("it does not close: {error}"))
     }
