@@ -1,15 +1,32 @@
 //! Applies a log to an empty state and compares: applying is one piece of code, and the log alone is enough for it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::base::position::Position;
 use crate::log::LogReader;
 use crate::log::record::Record;
-use crate::state::{ALL, Catalog, Engine, Meta, Overlay, Rows, View};
+use crate::state::{ALL, Catalog, Engine, Meta, Overlay, Rows, Snapshot, View};
 
 use super::Store;
 use super::apply::{FrameFacts, apply};
 use super::rows::SYSTEM_TABLES;
+
+/// A state without rows. Made once: it never changes, and tests apply thousands of logs to it.
+static EMPTY: LazyLock<(Engine, Arc<Snapshot>)> = LazyLock::new(|| {
+    let meta = Meta {
+        store_id: 0,
+        epoch: 1,
+        applied_epoch: 0,
+        applied_sequence: 0,
+        clock_mark_ms: 0,
+        clock_trusted_ms: 0,
+        log_floor: 1,
+    };
+    let catalog = Arc::new(Catalog::new(&SYSTEM_TABLES));
+    let engine = Engine::create_in_memory(catalog, meta).expect("an empty state is made");
+    let snapshot = engine.snapshot().expect("an empty state is read");
+    (engine, snapshot)
+});
 
 impl Store {
     /// Panics unless the log gives the state. One that is not retained from its first entry cannot, and proves nothing.
@@ -20,17 +37,7 @@ impl Store {
         }
         let published = shared.publisher.load();
         let catalog = Arc::new(Catalog::new(&SYSTEM_TABLES));
-        let meta = Meta {
-            store_id: shared.store_id.as_u128(),
-            epoch: 1,
-            applied_epoch: 0,
-            applied_sequence: 0,
-            clock_mark_ms: 0,
-            clock_trusted_ms: 0,
-            log_floor: 1,
-        };
-        let empty = Engine::create_in_memory(Arc::clone(&catalog), meta).expect("an empty state is made");
-        let mut replayed = Overlay::new(&View::new(empty.snapshot().expect("an empty state is read")));
+        let mut replayed = Overlay::new(&View::new(Arc::clone(&EMPTY.1)));
         let mut reader =
             LogReader::open(Arc::clone(&shared.disk), shared.store_id, 1).expect("the log begins with entry 1");
         while let Some(frame) = reader.next(published.position.sequence).expect("the log can be read") {

@@ -142,7 +142,7 @@ fn the_same_frames_in_another_segment_are_not_frames() {
 fn another_stores_log_is_refused() {
     let disk = closed();
     let other = StoreId([1; 16]);
-    let outcome = recover(&disk.arc(), other, &NEW, 0);
+    let outcome = recover(&disk.arc(), other, &NEW, NEW_EPOCH);
     assert!(matches!(outcome, Err(LogError::ForeignStore { found: ID, .. })));
     assert!(matches!(LogReader::open(disk.arc(), other, 1), Err(LogError::ForeignStore { .. })));
 }
