@@ -4,4 +4,5 @@
 #[path = "../support/crash/mod.rs"]
 #[expect(dead_code, reason = "other suites use the rest")]
 mod crash;
+mod frames;
 mod tail;

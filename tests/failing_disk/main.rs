@@ -6,3 +6,4 @@ mod calls;
 #[expect(dead_code, reason = "other suites use the rest")]
 mod crash;
 mod open_errors;
+mod slow;

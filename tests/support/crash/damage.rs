@@ -74,6 +74,33 @@ pub(crate) fn lost_frames(limits: &Limits) -> Result<(), String> {
     })
 }
 
+/// Power is lost with a batch of two un-synced, and of what is left the next process does something else. Whatever came
+/// back of the batch must not come back a second time, behind that.
+pub(crate) fn torn_batch(limits: &Limits) -> Result<(), String> {
+    let stopped = |stopped: Stopped| format!("{stopped:?}");
+    let ops = ops(1..=5);
+    let mut process = Process::with(SimDisk::new(), limits.clone(), Told::default());
+    process.limits.fold_bytes = 1 << 21;
+    process.open().map_err(|error| error.to_string())?;
+    ops[..2].iter().try_for_each(|op| process.step(&Step::One(*op))).map_err(stopped)?;
+    // Its write is done, its sync is not.
+    process.disk.power_cut_at(process.disk.operations() + 2);
+    if process.batch(&ops[2..4]).is_ok() {
+        return Err("a batch that was not synced was answered".to_owned());
+    }
+    for survival in (0..100).map(Survival::Torn).chain([Survival::Nothing, Survival::Everything]) {
+        let context = |fault: String| format!("{survival:?} survives of a batch, then another operation: {fault}");
+        let mut next = Process::with(process.disk.crash(&survival), process.limits.clone(), process.told.clone());
+        next.open().map_err(|error| context(error.to_string()))?;
+        let kept = workload(&ops[..4], limits).check_state(next.store(), &next.told).map_err(context)?;
+        next.step(&Step::One(ops[4])).map_err(|error| context(stopped(error)))?;
+        let lived: Vec<Op> = ops[..kept].iter().chain(&ops[4..]).copied().collect();
+        let after = next.disk.crash(&Survival::Nothing);
+        workload(&lived, limits).check(&after, &next.told).map_err(context)?;
+    }
+    Ok(())
+}
+
 /// A frame is replaced by one of the same sequence, place and length that another opening of the same store wrote into a
 /// segment of its own, as a stale block or a misdirected write would do.
 pub(crate) fn frame_of_another_epoch(limits: &Limits) -> Result<(), String> {

@@ -129,7 +129,8 @@ fn rollover() -> Scenario {
 /// Every fold is a checkpoint, and what it makes unneeded is removed at once.
 fn removal() -> Scenario {
     let mut limits = quiet();
-    limits.fold_bytes = 1500;
+    // A fold is of more than one segment, so that what it makes unneeded was needed until then.
+    limits.fold_bytes = 6000;
     limits.checkpoint_log_bytes = 1;
     limits.segment_bytes_first = SEGMENT_BYTES;
     limits.keep_log_bytes = 0;

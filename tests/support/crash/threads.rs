@@ -24,7 +24,7 @@ pub(crate) fn a_checkpoint_that_takes_long(limits: &Limits) -> Result<(), String
     let check = |when: &str, answered: usize| {
         for op in &ops[..answered] {
             let receipt = store.receipt(&op.slot()).map_err(|error| format!("{when}: {error}"))?;
-            receipt.ok_or(format!("{when}: {op:?} was answered and is not there"))?;
+            receipt.map(drop).ok_or(format!("{when}: {op:?} was answered and is not there"))?;
         }
         let tables = Tables::read(&store);
         if tables == *model.after(answered) { Ok(()) } else { Err(format!("{when}: the tables are {tables:#?}")) }
@@ -32,7 +32,7 @@ pub(crate) fn a_checkpoint_that_takes_long(limits: &Limits) -> Result<(), String
     for (number, op) in ops.iter().enumerate() {
         let closure = *op;
         let answer = store.execute(op.request(), move |tx| closure.execute(tx));
-        answer.map_err(|error| format!("{op:?}: {error}"))?;
+        answer.map(drop).map_err(|error| format!("{op:?}: {error}"))?;
         gate.wait_until_blocked();
         check("while the checkpoint is under way", number + 1)?;
     }
