@@ -28,6 +28,9 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use crate::base::clock::VirtualClock;
+#[cfg(feature = "mutants")]
+#[doc(hidden)]
+pub use crate::base::mutant::Mutant;
 use crate::base::position::TimestampMs;
 pub use crate::disk::sim::{CallKind, Fault, FaultError, SECTOR_BYTES, SimDisk, Survival, SyncGate, TracedCall};
 use crate::store::{OpenError, Store, StoreBuilder};
@@ -57,7 +60,7 @@ impl StoreBuilder {
 
 impl Store {
     /// Checks the store as a whole: [`Store::verify`] is clean, and the log, applied to an empty state, gives the state
-    /// that is being read.
+    /// that is being read. The second is left out once segments of the log were removed.
     ///
     /// # Panics
     ///

@@ -77,10 +77,24 @@ pub struct Limits {
     /// Time spent folding between two checkpoints. Default 1 s: it is about what the next open would take to apply the
     /// log again.
     pub checkpoint_fold_time: Duration,
+    /// Bytes of log that stay as history, behind what the next open needs: for [`crate::Store::log`], and for whoever
+    /// wants to know what happened. Whole segments are removed, oldest first, once a checkpoint no longer needs them and
+    /// neither this nor [`Limits::keep_log_age`] asks for them. Default 256 MiB: eight of the largest segments, some half
+    /// a million operations, and a bound that small disks can bear. 0 keeps what the next open needs, `u64::MAX` keeps
+    /// everything.
+    pub keep_log_bytes: u64,
+    /// How long entries of the log stay as history at least, however many bytes they take. Default 0, so that the log is
+    /// bounded by bytes alone: at 20,000 operations a second a week is terabytes. Set it to the longest time for which a
+    /// follower may be away, and give the disk the space. A clock in doubt lets nothing become old.
+    pub keep_log_age: Duration,
     /// Bytes that redb may use as its cache. Default 64 MiB.
     pub cache_bytes: usize,
     /// A closure that runs longer than this is counted and traced as slow. Default 10 ms: all others wait for it.
     pub slow_closure: Duration,
+    /// Never for use: one safety of the store is off. See [`crate::testing::Mutant`].
+    #[cfg(feature = "mutants")]
+    #[doc(hidden)]
+    pub mutant: Option<super::mutant::Mutant>,
 }
 
 #[cfg(feature = "store")]
@@ -102,8 +116,12 @@ impl Default for Limits {
             segment_bytes_first: 256 * 1024,
             checkpoint_log_bytes: 32 * 1024 * 1024,
             checkpoint_fold_time: Duration::from_secs(1),
+            keep_log_bytes: 256 * 1024 * 1024,
+            keep_log_age: Duration::ZERO,
             cache_bytes: 64 * 1024 * 1024,
             slow_closure: Duration::from_millis(10),
+            #[cfg(feature = "mutants")]
+            mutant: None,
         }
     }
 }

@@ -16,6 +16,8 @@ pub(crate) mod encoding;
 #[cfg(feature = "store")]
 pub(crate) mod error;
 #[cfg(feature = "store")]
+pub(crate) mod mutant;
+#[cfg(feature = "store")]
 pub(crate) mod operation;
 #[cfg(feature = "store")]
 pub(crate) mod receipt;

@@ -20,6 +20,7 @@ use std::fmt;
 use super::StoreId;
 use super::limits::{FRAME_ALIGN, FRAME_ALIGN_LEN, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES_MAX};
 use super::name::SegmentName;
+use crate::base::mutant::{self, Mutant};
 
 const VERSION: u8 = 1;
 
@@ -112,7 +113,9 @@ impl Seed {
     pub(crate) fn new(store_id: StoreId, segment: SegmentName) -> Self {
         let mut prefix = crc32fast::Hasher::new();
         prefix.update(&store_id.0);
-        prefix.update(&segment.epoch.to_le_bytes());
+        if !mutant::is(Mutant::EpochNotInChecksum) {
+            prefix.update(&segment.epoch.to_le_bytes());
+        }
         prefix.update(&segment.ordinal.to_le_bytes());
         Self { prefix, epoch: segment.epoch }
     }

@@ -30,12 +30,11 @@ mod check;
 mod error;
 mod frame;
 mod limits;
+mod mutation;
 mod name;
 mod reader;
 pub(crate) mod record;
 mod recover;
-// Nothing removes segments yet; recovery is tested against logs whose oldest are gone.
-#[cfg(test)]
 mod retain;
 mod scan;
 mod segment;
@@ -56,6 +55,7 @@ pub(crate) use frame::{Frame, encoded_frame_bytes};
 pub(crate) use name::LOG_DIR;
 pub(crate) use reader::LogReader;
 pub(crate) use recover::{CheckpointState, NewEpoch, Recovered, RecoveryReport, recover};
+pub(crate) use retain::{Keep, Removable, Removal, RemoveError, Retention, remove_oldest};
 pub(crate) use segment::{PreparedSegment, SegmentSpec, prepare_segment};
 #[cfg(test)]
 use walk::oldest_sequence;

@@ -130,16 +130,21 @@ impl SegmentReader {
         Ok(scanned)
     }
 
-    /// The sequence of the segment's first operation, judged by headers alone and without moving.
-    pub(crate) fn first_sequence(&mut self) -> Result<Option<u64>, LogError> {
+    /// The header of the segment's first operation, without moving. Its payload is not looked at.
+    pub(crate) fn first_entry(&mut self) -> Result<Option<FrameHeader>, LogError> {
         let mut offset = HEADER_BYTES;
         while let Ok(checked) = self.header_at(offset)? {
             match checked.header.kind {
-                FrameKind::Entry => return Ok(Some(checked.header.sequence)),
+                FrameKind::Entry => return Ok(Some(checked.header)),
                 FrameKind::Mark => offset += checked.header.frame_bytes(),
             }
         }
         Ok(None)
+    }
+
+    /// The sequence of the segment's first operation.
+    pub(crate) fn first_sequence(&mut self) -> Result<Option<u64>, LogError> {
+        Ok(self.first_entry()?.map(|header| header.sequence))
     }
 
     /// Whether nothing but a mark was ever written behind the header, as far as the first frame tells.

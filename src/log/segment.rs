@@ -7,6 +7,7 @@ use super::StoreId;
 use super::error::{LogError, PrepareError};
 use super::limits::{HEADER_LEN, ZERO_CHUNK_BYTES, index};
 use super::name::{LOG_DIR, SegmentName};
+use crate::base::mutant::{self, Mutant};
 use crate::disk::{Disk, DiskFile, OpenMode};
 
 const MAGIC: [u8; 8] = *b"CFSEGMNT";
@@ -183,7 +184,9 @@ impl<'a> Draft<'a> {
         self.file.sync_data().map_err(failed)?;
         self.disk.rename(&self.name.temporary(), &self.name.file()).map_err(failed)?;
         self.stage = Stage::Renamed;
-        self.disk.sync_dir(LOG_DIR).map_err(|source| PrepareError::from_io(self.name.file(), source))?;
+        if !mutant::is(Mutant::DirectoryNotSynced) {
+            self.disk.sync_dir(LOG_DIR).map_err(|source| PrepareError::from_io(self.name.file(), source))?;
+        }
         self.stage = Stage::Published;
         Ok(PreparedSegment { name: self.name, bytes: self.bytes, file: Arc::clone(&self.file) })
     }

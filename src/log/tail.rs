@@ -9,6 +9,7 @@ use super::limits::{FRAME_ALIGN, HEADER_BYTES};
 use super::name::SegmentName;
 use super::scan::{Scanned, SegmentReader};
 use super::walk::WalkedSegment;
+use crate::base::mutant::{self, Mutant};
 use crate::disk::Disk;
 
 /// A frame that was read and is not proven to be durable.
@@ -70,6 +71,12 @@ impl Tail {
         Ok(tail)
     }
 
+    /// Takes what was read for durable.
+    pub(super) fn trust(&mut self) {
+        self.proven = self.last;
+        self.unproven.clear();
+    }
+
     /// L7: an error if anything that was proven durable cannot be read.
     pub(super) fn check(&self) -> Result<(), LogError> {
         if self.last >= self.proven && !self.contradicted {
@@ -110,7 +117,13 @@ impl Tail {
         self.prove(header.durable_before.max(self.proven));
     }
 
+    /// Where the last good frame ends, if there is a segment at all.
+    pub(super) fn end(&self) -> Option<(SegmentName, u64)> {
+        self.stops.first().map(|stop| (stop.segment, stop.offset))
+    }
+
     fn prove(&mut self, through: u64) {
+        let through = if mutant::is(Mutant::DurableBeforeIgnored) { self.proven } else { through };
         self.proven = self.proven.max(through);
         while self.unproven.front().is_some_and(|frame| frame.sequence <= self.proven) {
             self.unproven.pop_front();

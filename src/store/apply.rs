@@ -4,6 +4,7 @@
 //! not know how to apply is an error and never skipped.
 
 use crate::base::error::Error;
+use crate::base::mutant::{self, Mutant};
 use crate::base::position::Position;
 use crate::log::record::{
     Body, ClaimAction, ClaimRecord, OperationRecord, Record, RowChange, SlotRecord, TableChanges, TableRecord,
@@ -169,8 +170,10 @@ fn remove_dependents(changes: &mut Changes, slot_key: &[u8], replaced: Option<&S
     match replaced {
         Some(SlotRow::Receipt(old)) => {
             let sequence = old.position.sequence;
-            changes.remove(System::Expiry.id(), &expiry_key(old.replay_until_ms, sequence));
-            changes.remove(System::Expiry.id(), &expiry_key(old.refuse_until_ms, sequence));
+            if !mutant::is(Mutant::ExpiryRowLeft) {
+                changes.remove(System::Expiry.id(), &expiry_key(old.replay_until_ms, sequence));
+                changes.remove(System::Expiry.id(), &expiry_key(old.refuse_until_ms, sequence));
+            }
             changes.remove(System::Replies.id(), &sequence_key(sequence));
         }
         Some(SlotRow::Claim(_)) => changes.remove(System::Claims.id(), slot_key),

@@ -105,6 +105,11 @@ impl<'a> Batch<'a> {
         self.frame_bytes >= self.shared.limits.batch_bytes_max as u64
     }
 
+    /// The same, while the batch goes on.
+    pub(super) fn map(&self) -> &MemoryMap {
+        &self.overlay.view().active
+    }
+
     /// The map with every frame of the batch applied.
     pub(super) fn into_map(self) -> MemoryMap {
         self.overlay.into_map()

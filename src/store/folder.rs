@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use crate::base::clock::Clock;
 use crate::base::limits::Limits;
+use crate::base::mutant::{self, Mutant};
 use crate::disk::{CopyOnWrite, Disk, OpenMode, WriteGate};
 use crate::state::{Engine, EngineError, FoldDurability, MemoryMap, Meta, Snapshot, check_copy};
 
+use super::history::Remover;
 use super::open::STATE;
 use super::published::Published;
 
@@ -60,6 +62,7 @@ pub(super) struct Folder {
     clock: Arc<dyn Clock>,
     disk: Arc<dyn Disk>,
     cache_bytes: usize,
+    remover: Remover,
 }
 
 impl Folder {
@@ -69,6 +72,7 @@ impl Folder {
         disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
         limits: &Limits,
+        remover: Remover,
     ) -> Self {
         Self {
             engine,
@@ -80,6 +84,7 @@ impl Folder {
             clock,
             disk,
             cache_bytes: limits.cache_bytes,
+            remover,
         }
     }
 
@@ -116,22 +121,41 @@ impl Folder {
         let checkpoint = self.log_bytes_since_checkpoint >= self.checkpoint_log_bytes
             || self.fold_time_since_checkpoint >= self.checkpoint_fold_time;
         let started = self.clock.monotonic();
-        let durability = if checkpoint { FoldDurability::Checkpoint } else { FoldDurability::Volatile };
-        self.engine.fold(&fold.map, fold.meta, durability)?;
         if checkpoint {
+            self.checkpoint(fold)?;
             self.log_bytes_since_checkpoint = 0;
             self.fold_time_since_checkpoint = Duration::ZERO;
         } else {
+            let meta = Meta { log_floor: self.remover.floor(), ..fold.meta };
+            self.engine.fold(&fold.map, meta, FoldDurability::Volatile)?;
             self.fold_time_since_checkpoint += self.clock.monotonic().saturating_sub(started);
         }
         let snapshot = self.engine.snapshot()?;
         Ok(Folded::Done { snapshot, checkpoint })
     }
 
-    fn finish(&self, fold: &Fold) -> Result<Folded, EngineError> {
-        self.engine.fold(&fold.map, fold.meta, FoldDurability::Checkpoint)?;
+    /// Makes everything folded durable, and says in the same commit from where on the log must be whole.
+    fn checkpoint(&mut self, fold: &Fold) -> Result<(), EngineError> {
+        let log_floor = self.remover.plan(&fold.meta);
+        if mutant::is(Mutant::RemovedBeforeCheckpoint) {
+            self.remover.checkpointed(log_floor);
+            self.remover.finish();
+        }
+        self.engine.fold(&fold.map, Meta { log_floor, ..fold.meta }, FoldDurability::Checkpoint)?;
+        self.remover.checkpointed(log_floor);
+        Ok(())
+    }
+
+    fn finish(&mut self, fold: &Fold) -> Result<Folded, EngineError> {
+        self.checkpoint(fold)?;
         self.gate.refuse();
+        self.remover.finish();
         Ok(Folded::Finished)
+    }
+
+    /// Removes one log segment that is past the history policy, if there is one. Returns whether there may be another.
+    pub(super) fn remove_one(&mut self) -> bool {
+        !self.gate.is_refusing() && self.remover.step()
     }
 
     /// redb's own check, on a copy that keeps every write in memory: it repairs what it finds, and this changes nothing.

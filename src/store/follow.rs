@@ -177,8 +177,8 @@ pub struct LogFollower {
     /// Under which it waits without blocking.
     number: u64,
     reader: LogReader,
-    /// The last sequence that was given out.
-    seen: u64,
+    /// The last entry that was given out; epoch 0 where nobody said.
+    seen: Position,
     /// Read, and not given out since it cannot be decoded: it is not skipped.
     stuck: Option<Frame>,
 }
@@ -198,32 +198,43 @@ impl fmt::Debug for LogFollower {
 impl LogFollower {
     pub(super) fn open(shared: &Arc<Shared>, start: LogStart) -> Result<Self, LogReadError> {
         let durable = shared.publisher.load().position;
-        let seen = match start {
-            LogStart::Now => durable.sequence,
-            LogStart::Oldest => shared.log_floor.saturating_sub(1),
-            LogStart::After(position) => check_position(shared, position, durable)?,
-        };
-        let reader = LogReader::open(Arc::clone(&shared.disk), shared.store_id, seen.saturating_add(1))?;
-        Ok(Self { shared: Arc::clone(shared), number: shared.publisher.enter(), reader, seen, stuck: None })
+        loop {
+            let floor = shared.history.floor();
+            let seen = match start {
+                LogStart::Now => durable,
+                LogStart::Oldest => Position { epoch: 0, sequence: floor.saturating_sub(1) },
+                LogStart::After(position) => check_position(shared, position, durable)?,
+            };
+            match LogReader::open(Arc::clone(&shared.disk), shared.store_id, seen.sequence.saturating_add(1)) {
+                Ok(reader) => {
+                    let number = shared.publisher.enter();
+                    return Ok(Self { shared: Arc::clone(shared), number, reader, seen, stuck: None });
+                }
+                // What was the oldest a moment ago has been removed since.
+                Err(_) if start == LogStart::Oldest && shared.history.floor() > floor => {}
+                Err(error) => return Err(read_error(shared, seen, error)),
+            }
+        }
     }
 
     /// The next entry if there is one now.
     ///
     /// # Errors
     ///
-    /// [`LogReadError::Damaged`] or [`LogReadError::Newer`] if it cannot be read; the follower stays where it is.
+    /// [`LogReadError::Damaged`] or [`LogReadError::Newer`] if it cannot be read, [`LogReadError::NotRetained`] if the
+    /// follower fell so far behind that its next entry was removed; it stays where it is.
     pub fn try_next(&mut self) -> Result<Option<Entry>, LogReadError> {
         let durable = self.shared.publisher.load().position.sequence;
         let frame = match self.stuck.take() {
             Some(frame) => frame,
-            None => match self.reader.next(durable)? {
+            None => match self.reader.next(durable).map_err(|error| read_error(&self.shared, self.seen, error))? {
                 Some(frame) => frame,
                 None => return Ok(None),
             },
         };
         match self.entry(&frame) {
             Ok(entry) => {
-                self.seen = frame.header.sequence;
+                self.seen = entry.position;
                 Ok(Some(entry))
             }
             Err(error) => {
@@ -252,7 +263,7 @@ impl LogFollower {
             if let Some(entry) = self.try_next()? {
                 return Poll::Ready(Ok(Some(entry)));
             }
-            match ready!(self.shared.publisher.poll_beyond(self.number, self.seen, context)) {
+            match ready!(self.shared.publisher.poll_beyond(self.number, self.seen.sequence, context)) {
                 Moved::Up(_) => {}
                 Moved::Ended => return Poll::Ready(self.try_next()),
             }
@@ -267,7 +278,7 @@ impl LogFollower {
             if let Some(entry) = self.try_next()? {
                 return Ok(Some(entry));
             }
-            match self.shared.publisher.wait_beyond(self.seen) {
+            match self.shared.publisher.wait_beyond(self.seen.sequence) {
                 Moved::Up(_) => {}
                 Moved::Ended => return self.try_next(),
             }
@@ -311,30 +322,54 @@ impl Iterator for LogFollower {
     }
 }
 
-/// Whether a position is one that this history gave. Returns its sequence.
-fn check_position(shared: &Arc<Shared>, position: Position, durable: Position) -> Result<u64, LogReadError> {
+/// Whether a position is one that this history gave. Returns it.
+fn check_position(shared: &Shared, position: Position, durable: Position) -> Result<Position, LogReadError> {
     if position.sequence == 0 {
-        return Ok(0);
+        return Ok(position);
     }
     if position.sequence > durable.sequence {
         return Err(LogReadError::OtherHistory { position });
     }
-    let mut reader = match LogReader::open(Arc::clone(&shared.disk), shared.store_id, position.sequence) {
-        Ok(reader) => reader,
-        // The entry itself may be gone on purpose while all after it are there; then its epoch cannot be compared.
-        Err(LogError::NotRetained { oldest, .. })
-            if position.sequence < shared.log_floor && oldest <= position.sequence.saturating_add(1) =>
-        {
-            return Ok(position.sequence);
+    let floor = shared.history.floor();
+    if position.sequence.saturating_add(1) < floor {
+        return Err(LogReadError::NotRetained { after: position, oldest: floor });
+    }
+    let entry = LogReader::open(Arc::clone(&shared.disk), shared.store_id, position.sequence)
+        .and_then(|mut reader| reader.next(durable.sequence));
+    match entry {
+        Ok(Some(frame)) if frame.header.epoch == position.epoch => Ok(position),
+        Ok(Some(_) | None) => Err(LogReadError::OtherHistory { position }),
+        // The entry itself is gone on purpose while all after it are there: its epoch cannot be compared.
+        Err(error) if is_absence(&error) && position.sequence.saturating_add(1) == shared.history.floor() => {
+            Ok(position)
         }
-        Err(LogError::NotRetained { .. }) if position.sequence.saturating_add(1) < shared.log_floor => {
-            return Err(LogReadError::NotRetained { after: position, oldest: shared.log_floor });
-        }
-        Err(error) => return Err(error.into()),
-    };
-    match reader.next(durable.sequence)? {
-        Some(frame) if frame.header.epoch == position.epoch => Ok(position.sequence),
-        Some(_) | None => Err(LogReadError::OtherHistory { position }),
+        Err(error) => Err(read_error(shared, position, error)),
+    }
+}
+
+/// Why the entry after `seen` cannot be read: if it lies below the floor, it was removed on purpose.
+fn read_error(shared: &Shared, seen: Position, error: LogError) -> LogReadError {
+    let oldest = shared.history.floor();
+    if is_absence(&error) && seen.sequence.saturating_add(1) < oldest {
+        return LogReadError::NotRetained { after: seen, oldest };
+    }
+    error.into()
+}
+
+/// Whether an error is what one meets where segments are gone.
+fn is_absence(error: &LogError) -> bool {
+    match error {
+        LogError::MissingSegment { .. }
+        | LogError::MissingBefore { .. }
+        | LogError::Damaged { .. }
+        | LogError::NotRetained { .. } => true,
+        LogError::Io { .. }
+        | LogError::Prepare(_)
+        | LogError::NewerFormat { .. }
+        | LogError::ForeignStore { .. }
+        | LogError::BadHeader { .. }
+        | LogError::Diverged { .. }
+        | LogError::EpochsExhausted { .. } => false,
     }
 }
 

@@ -12,9 +12,11 @@ mod builder;
 mod counters;
 mod folder;
 mod follow;
+mod history;
 mod holder;
 mod identity;
 mod job;
+mod mutation;
 mod open;
 mod open_error;
 mod poison;
@@ -354,7 +356,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`LogReadError`] if the start is below the oldest retained entry or is of another history.
+    /// [`LogReadError`] if the start is below the oldest retained entry, for which see
+    /// [`Limits::keep_log_bytes`](crate::Limits::keep_log_bytes), or is of another history.
     pub fn log(&self, start: LogStart) -> Result<LogFollower, LogReadError> {
         LogFollower::open(self.shared(), start)
     }

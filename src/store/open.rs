@@ -17,6 +17,7 @@ use super::admit::Doorkeeper;
 use super::apply::{ApplyError, FrameFacts, apply, get_system};
 use super::builder::StoreBuilder;
 use super::folder::{Fold, Folder};
+use super::history::{History, Remover};
 use super::holder::{self, LOCK_FILES};
 use super::identity::{IDENTITY, IDENTITY_NEW, Identity};
 use super::open_error::OpenError;
@@ -40,6 +41,8 @@ enum Found {
 }
 
 pub(super) fn open(builder: StoreBuilder, disk: Arc<dyn Disk>) -> Result<Store, OpenError> {
+    #[cfg(feature = "mutants")]
+    crate::base::mutant::Selection::of(builder.limits.mutant).take_over();
     if builder.must_exist {
         // Looked at before anything is made, so that a mistyped path stays what it was.
         let listed = disk.list("");
@@ -192,7 +195,7 @@ struct CaughtUp {
     position: Position,
     last_time: TimestampMs,
     clock_trusted: TimestampMs,
-    log_floor: u64,
+    history: Arc<History>,
     /// Bytes of payload in the map that is not folded.
     log_bytes: u64,
 }
@@ -206,7 +209,11 @@ fn catch_up(
 ) -> Result<(Identity, Recovered, Folder, CaughtUp), OpenError> {
     let Opened { identity, engine, snapshot, mut log } = opened;
     let meta = snapshot.meta();
-    let mut folder = Folder::new(engine, gate.clone(), Arc::clone(disk), Arc::clone(&builder.clock), &builder.limits);
+    let history = Arc::new(History::new(meta.log_floor, log.bytes));
+    let store_id = StoreId(identity.store_id);
+    let remover = Remover::new(Arc::clone(disk), store_id, &builder.limits, Arc::clone(&history));
+    let clock = Arc::clone(&builder.clock);
+    let mut folder = Folder::new(engine, gate.clone(), Arc::clone(disk), clock, &builder.limits, remover);
     let mut overlay = Overlay::new(&View::new(snapshot));
     let mut position = Position { epoch: meta.applied_epoch, sequence: meta.applied_sequence };
     let mut last_time = TimestampMs(meta.clock_mark_ms);
@@ -246,12 +253,7 @@ fn catch_up(
         }
     }
     let view = overlay.view().clone();
-    Ok((
-        identity,
-        log,
-        folder,
-        CaughtUp { view, position, last_time, clock_trusted, log_floor: meta.log_floor, log_bytes },
-    ))
+    Ok((identity, log, folder, CaughtUp { view, position, last_time, clock_trusted, history, log_bytes }))
 }
 
 const fn total_start(durable: u64, total: u64) -> u64 {
@@ -267,8 +269,9 @@ fn start(
     opened: Opened,
 ) -> Result<Store, OpenError> {
     let (identity, log, folder, state) = catch_up(&builder, opened, &disk, &gate).inspect_err(|_| gate.refuse())?;
-    if log.oldest > state.log_floor {
-        tracing::warn!(from = state.log_floor, to = log.oldest - 1, "entries of the log are missing; run verify");
+    let floor = state.history.floor();
+    if log.oldest > floor {
+        tracing::warn!(from = floor, to = log.oldest - 1, "entries of the log are missing; run verify");
     }
     tracing::debug!(epoch = log.epoch, position = %state.position, report = ?log.report, "the log is recovered");
     let declarations = declare(&state.view, &builder.tables)?;
@@ -297,7 +300,7 @@ fn start(
         counters: super::counters::Counters::default(),
         readers: Readers::default(),
         recovery: log.report,
-        log_floor: state.log_floor,
+        history: state.history,
     });
     let workshop = Workshop { disk, store_id };
     let engines =

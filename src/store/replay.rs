@@ -29,9 +29,12 @@ static EMPTY: LazyLock<(Engine, Arc<Snapshot>)> = LazyLock::new(|| {
 });
 
 impl Store {
-    /// Panics unless the log gives the state. Needs a log that is retained from its first entry.
+    /// Panics unless the log gives the state. One that is not retained from its first entry cannot, and proves nothing.
     pub(crate) fn assert_log_gives_state(&self) {
         let shared = self.shared();
+        if shared.history.floor() > 1 {
+            return;
+        }
         let published = shared.publisher.load();
         let catalog = Arc::new(Catalog::new(&SYSTEM_TABLES));
         let mut replayed = Overlay::new(&View::new(Arc::clone(&EMPTY.1)));

@@ -2,18 +2,20 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::{JoinHandle, ThreadId};
 
 use parking_lot::Mutex;
 
 use crate::base::error::Error;
+use crate::base::mutant::{self, Mutant};
 use crate::base::position::TimestampMs;
 use crate::disk::DiskLock;
 use crate::log::Appender;
 use crate::log::record::Body;
 
 use super::folder::{Folder, Task};
+use super::mutation;
 use super::open::StartError;
 use super::reentry;
 use super::segments::{NextSegment, Workshop};
@@ -163,14 +165,35 @@ impl Drop for Run {
 
 fn spawn_folder(shared: &Arc<Shared>, mut folder: Folder, tasks: Receiver<Task>) -> std::io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
+    let mutant = mutant::selected();
     std::thread::Builder::new().name("counterfoil-folder".to_owned()).spawn(move || {
+        mutant.take_over();
         let _inside = reentry::enter(shared.number);
-        while let Ok(task) = tasks.recv() {
-            if let Some(folded) = folder.run(task) {
+        while let Some(task) = next_task(&mut folder, &tasks) {
+            let before = mutant::is(Mutant::FolderPublishes).then(|| shared.publisher.load());
+            let mut folded = folder.run(task);
+            if let Some(before) = before {
+                folded = mutation::publish_folded(&shared, &before, folded);
+            }
+            if let Some(folded) = folded {
                 shared.queue.push_control(Control::Folded(folded));
+                // Also when there is always something to fold, so that the log does not outgrow it.
+                folder.remove_one();
             }
         }
     })
+}
+
+/// The next task of the folder. While there is none, old log segments are removed.
+fn next_task(folder: &mut Folder, tasks: &Receiver<Task>) -> Option<Task> {
+    loop {
+        match tasks.try_recv() {
+            Ok(task) => return Some(task),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) if folder.remove_one() => {}
+            Err(TryRecvError::Empty) => return tasks.recv().ok(),
+        }
+    }
 }
 
 fn spawn_writer(
@@ -180,7 +203,9 @@ fn spawn_writer(
     lock: HeldLock,
 ) -> std::io::Result<JoinHandle<Result<(), Error>>> {
     let shared = Arc::clone(shared);
+    let mutant = mutant::selected();
     std::thread::Builder::new().name("counterfoil-writer".to_owned()).spawn(move || {
+        mutant.take_over();
         let _inside = reentry::enter(shared.number);
         // After a panic outside a closure the store is stopped and goes on answering what is certain.
         while catch_unwind(AssertUnwindSafe(|| writer.serve())).is_err() {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use crate::base::mutant;
 use crate::disk::Disk;
 use crate::log::{Appender, PrepareError, PreparedSegment, SegmentSpec, StoreId, prepare_segment};
 
@@ -62,7 +63,9 @@ impl NextSegment {
         let (orders, inbox) = channel::<Order>();
         let (outbox, prepared) = channel();
         let worker = workshop.clone();
+        let mutant = mutant::selected();
         let handle = std::thread::Builder::new().name("counterfoil-segments".to_owned()).spawn(move || {
+            mutant.take_over();
             while let Ok(order) = inbox.recv() {
                 if outbox.send(worker.prepare(order)).is_err() {
                     return;

@@ -17,6 +17,7 @@ use crate::state::{Catalog, Declarations};
 
 use super::admit::Doorkeeper;
 use super::counters::Counters;
+use super::history::History;
 use super::job::Job;
 use super::poison::Poison;
 use super::published::Publisher;
@@ -49,8 +50,8 @@ pub(super) struct Shared {
     pub(super) readers: Readers,
     /// What recovery found at open.
     pub(super) recovery: RecoveryReport,
-    /// The smallest sequence that the log must hold.
-    pub(super) log_floor: u64,
+    /// How far back the log goes.
+    pub(super) history: Arc<History>,
 }
 
 impl Shared {

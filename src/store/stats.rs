@@ -13,8 +13,10 @@ use super::shared::Shared;
 pub struct Stats {
     /// The last durable entry; sequence 0 before the first.
     pub position: Position,
-    /// The oldest entry that the log retains.
+    /// The oldest entry that the log retains; one more than the last if it retains none.
     pub oldest_sequence: u64,
+    /// Bytes of all log segments.
+    pub log_bytes: u64,
     /// The store's time.
     pub store_time: TimestampMs,
     /// What the wall clock looked like when the store was opened.
@@ -69,7 +71,8 @@ impl Stats {
         let (views, oldest) = shared.readers.oldest();
         Self {
             position: published.position,
-            oldest_sequence: shared.log_floor,
+            oldest_sequence: shared.history.floor(),
+            log_bytes: shared.history.bytes(),
             store_time: now,
             clock: shared.time.state(),
             stopped: shared.poison.get().map(|stopped| stopped.cause.clone()),

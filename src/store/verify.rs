@@ -77,6 +77,8 @@ impl VerifyReport {
 
 /// Checks everything but the pages of the state file, which its owner has to check.
 pub(super) fn verify(shared: &Arc<Shared>) -> Result<VerifyReport, Error> {
+    // No segment goes while it is read.
+    let _held = shared.history.hold();
     let published = shared.publisher.load();
     let mut checker =
         Checker { shared, view: &published.view, durable: published.position, report: VerifyReport::default() };
@@ -128,7 +130,7 @@ impl Checker<'_> {
                     self.report.note("log", problem);
                 }
                 let first = log.first_sequence.unwrap_or(self.durable.sequence + 1);
-                let floor = self.shared.log_floor;
+                let floor = self.shared.history.floor();
                 if first > floor && floor <= self.durable.sequence {
                     self.note_log(format!("entries {floor} to {} are missing", first - 1));
                 }
@@ -265,7 +267,7 @@ impl Checker<'_> {
     /// Each operation in the retained log has its receipt, unless a later one took its place or it is forgotten.
     fn check_entries(&mut self) -> Result<(), EngineError> {
         let disk = Arc::clone(&self.shared.disk);
-        let oldest = self.shared.log_floor;
+        let oldest = self.shared.history.floor();
         let mut reader = match LogReader::open(disk, self.shared.store_id, oldest) {
             Ok(reader) => reader,
             Err(error) => {

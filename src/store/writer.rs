@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::error::Error;
+use crate::base::mutant::{self, Mutant};
 use crate::base::name::Slot;
 use crate::base::position::{Position, TimestampMs};
 use crate::log::record::Body;
@@ -18,6 +19,7 @@ use super::answers::{self, Answers, NoRoom};
 use super::batch::Batch;
 use super::folder::{Fold, Folded, Folder, StateCheck, Task};
 use super::job::Job;
+use super::mutation;
 use super::published::Published;
 use super::segments::NextSegment;
 use super::shared::Shared;
@@ -155,10 +157,10 @@ impl Writer {
         worked
     }
 
-    /// Runs one fold on the caller's thread, if one is due.
+    /// Runs one fold on the caller's thread, or removes one old log segment, if either is due.
     fn run_manual_task(&mut self) -> bool {
         let FolderLink::Manual { folder, tasks } = &mut self.folder else { return false };
-        let Some(task) = tasks.pop_front() else { return false };
+        let Some(task) = tasks.pop_front() else { return folder.remove_one() };
         if let Some(folded) = folder.run(task) {
             self.take_folded(folded);
         }
@@ -231,6 +233,9 @@ impl Writer {
         match durable {
             Ok(()) => {
                 self.finish(batch);
+                if mutant::is(Mutant::AnsweredBeforeSync) {
+                    mutation::sync_late(&self.shared, self.log.as_mut());
+                }
                 Ok(())
             }
             Err(error) if error.nothing_written() => {
@@ -253,6 +258,12 @@ impl Writer {
             .collect();
         let log = self.log.as_mut().expect("the log is open until the writer closes it");
         log.append(&frames)?;
+        if mutant::is(Mutant::AnsweredBeforeSync) {
+            return Ok(());
+        }
+        if mutant::is(Mutant::PublishedBeforeSync) {
+            mutation::show_early(&self.shared.publisher, batch.map(), batch.last_position());
+        }
         log.sync()
     }
 
@@ -304,7 +315,7 @@ impl Writer {
             applied_sequence: applied.sequence,
             clock_mark_ms: time.0,
             clock_trusted_ms: self.shared.time.trusted(time).0,
-            log_floor: self.shared.log_floor,
+            log_floor: self.shared.history.floor(),
         };
         Fold { map, meta, log_bytes: std::mem::take(&mut self.log_bytes_since_fold) }
     }
@@ -364,6 +375,7 @@ impl Writer {
         };
         if !log.has_room(batch_bytes) {
             let prepared = next.take(log, batch_bytes, created_ms).map_err(NoRoom::from)?;
+            self.shared.history.grew(prepared.bytes);
             log.roll_to(prepared).map_err(|error| NoRoom::Other(error.to_string()))?;
             self.shared.counters.segments.add(1);
         }

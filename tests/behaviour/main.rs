@@ -10,6 +10,7 @@ mod admission;
 mod batch;
 mod builder;
 mod guard;
+mod history;
 mod lifecycle;
 mod log;
 mod outcomes;

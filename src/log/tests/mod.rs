@@ -5,6 +5,7 @@ mod damage;
 mod golden;
 mod reading;
 mod recovery;
+mod retention;
 mod writing;
 
 use super::testdisk::TestDisk;

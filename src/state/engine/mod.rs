@@ -42,6 +42,7 @@ use self::meta::{META_KEY, META_TABLE};
 use self::snapshot::definition;
 use super::catalog::Catalog;
 use super::map::MemoryMap;
+use crate::base::mutant::{self, Mutant};
 
 /// What becomes of a fold if power fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +157,7 @@ impl Engine {
             }
             FoldDurability::Checkpoint => {
                 transaction.set_durability(Durability::Immediate).map_err(redb("beginning a fold"))?;
-                transaction.set_quick_repair(true);
+                transaction.set_quick_repair(!mutant::is(Mutant::OnePhaseCheckpoint));
             }
         }
         // A transaction dropped while unwinding leaks pages and costs a full repair, so the panic ends in here.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{Declarations, Table, TableKey, TableMut};
+use crate::base::mutant::{self, Mutant};
 use crate::state::error::TableError;
 use crate::state::view::Above;
 use crate::state::{Bytes, MemoryMap, RowKey, TableLimits, View};
@@ -20,7 +21,9 @@ pub(crate) struct Sticky(Mutex<Option<TableError>>);
 impl Sticky {
     /// Passes a result on and remembers its error, if it is the first.
     pub(super) fn note<T>(&self, result: Result<T, TableError>) -> Result<T, TableError> {
-        if let Err(error) = &result {
+        if let Err(error) = &result
+            && !mutant::is(Mutant::TableErrorsForgotten)
+        {
             self.0.lock().get_or_insert_with(|| error.clone());
         }
         result

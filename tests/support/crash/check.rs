@@ -69,6 +69,7 @@ impl Workload {
             let executed = self.model.place(*op).is_some_and(|place| place < entries);
             ensure!(!executed, "operation {op:?} was executed after the answer that it was not");
         }
+        ensure!(told.seen <= entries, "{} entries were seen in the tables and {entries} are left", told.seen);
         ensure!(tables == *self.model.after(entries), "after {entries} entries the tables are {tables:#?}");
         check_shown(store, told)?;
         check_log(store, told)?;
@@ -111,7 +112,7 @@ impl Workload {
         for op in self.operations.iter().chain([&NEW_WORK]) {
             let place = self.model.place(*op);
             let is_there = place.is_some_and(|place| place < entries);
-            if op.kind == Kind::Write {
+            if op.has_frame() && !op.has_receipt() {
                 if !is_there {
                     process.write(*op).map_err(|stopped| format!("{op:?}: {stopped:?}"))?;
                 }
@@ -142,8 +143,10 @@ fn check_shown(store: &Store, told: &Told) -> Result<(), String> {
     Ok(())
 }
 
-/// Sequences have no gap, epochs never fall, and every position that was shown is that of its own operation.
+/// Sequences have no gap, epochs never fall, and every position that was shown is that of its own operation, as far as the
+/// log is kept.
 fn check_log(store: &Store, told: &Told) -> Result<(), String> {
+    let floor = store.stats().oldest_sequence;
     let mut log = store.log(LogStart::Oldest).map_err(|error| error.to_string())?;
     let mut last: Option<Position> = None;
     let mut found = BTreeSet::new();
@@ -159,8 +162,11 @@ fn check_log(store: &Store, told: &Told) -> Result<(), String> {
         }
     }
     for (op, position) in told.positions() {
-        let slot = op.has_receipt().then(|| op.slot());
-        ensure!(found.contains(&(position, slot)), "the entry at {position} is no longer that of {op:?}");
+        let slot = op.has_slot().then(|| op.slot());
+        ensure!(
+            position.sequence < floor || found.contains(&(position, slot)),
+            "the entry at {position} is no longer that of {op:?}"
+        );
     }
     let end = store.stats().position;
     ensure!(last.is_none_or(|last| last == end), "the log ends at {last:?} and the store says {end}");

@@ -7,7 +7,7 @@ use counterfoil::testing::{SimDisk, VirtualClock, WALL_AT_START};
 use counterfoil::{Error, Execution, Limits, OpenError, Position, Receipt, Reply, Store, StoreBuilder};
 
 use crate::crash::phase::{Activity, Diary};
-use crate::crash::script::{Kind, ORDER, ORDERS, Op, RECENT, Step, TOTALS};
+use crate::crash::script::{FLEETING, Kind, ORDER, ORDERS, Op, RECENT, Step, TOTALS};
 
 /// Limits so small that everything happens within fifty operations: folds, checkpoints, eviction by redb.
 pub(crate) fn limits() -> Limits {
@@ -30,7 +30,7 @@ pub(crate) fn unmanned(clock: &VirtualClock) -> StoreBuilder {
 
 /// A builder that knows operations and tables and nothing else.
 pub(crate) fn declared() -> StoreBuilder {
-    Store::builder().operation(&ORDER).table(&ORDERS).table(&TOTALS).table(&RECENT)
+    Store::builder().operation(&ORDER).operation(&FLEETING).table(&ORDERS).table(&TOTALS).table(&RECENT)
 }
 
 /// Every file but those that every attempt to open may write.
@@ -51,6 +51,8 @@ pub(crate) struct Told {
     pub(crate) not_executed: BTreeMap<u32, Op>,
     /// Operations whose last answer was "unknown".
     pub(crate) unknown: BTreeMap<u32, Op>,
+    /// So many entries were seen by somebody who read the tables.
+    pub(crate) seen: usize,
 }
 
 impl Told {
@@ -86,7 +88,9 @@ impl Told {
             list.insert(op.id, op);
         }
         match (op.kind, error) {
-            (Kind::Fail, Error::Failed(_)) | (Kind::Panic, Error::Panicked { .. }) => Ok(()),
+            (Kind::Fail, Error::Failed(_))
+            | (Kind::Swallow, Error::Table(_))
+            | (Kind::Panic, Error::Panicked { .. }) => Ok(()),
             (_, error) => Err(error),
         }
     }
@@ -197,7 +201,7 @@ impl Process {
 
     fn ask(&mut self, step: &Step) -> Result<(), Stopped> {
         match step {
-            Step::One(op) if op.kind == Kind::Write => self.write(*op),
+            Step::One(op) if op.has_frame() && !op.has_receipt() => self.write(*op),
             Step::One(op) | Step::Retry(op) => {
                 let op = *op;
                 let answer = self.store().execute(op.request(), move |tx| op.execute(tx));
@@ -236,10 +240,16 @@ impl Process {
         outcome
     }
 
+    /// A plain write, or an operation whose receipt does not last.
     pub(crate) fn write(&mut self, op: Op) -> Result<(), Stopped> {
-        match self.store().write(move |tx| op.execute(tx).map(drop)) {
-            Ok(written) => {
-                let position = written.position.expect("it wrote something");
+        let written = if op.has_slot() {
+            self.store().execute(op.request(), move |tx| op.execute(tx)).map(|receipt| receipt.position())
+        } else {
+            let written = self.store().write(move |tx| op.execute(tx).map(drop));
+            written.map(|written| written.position.expect("it wrote something"))
+        };
+        match written {
+            Ok(position) => {
                 self.told.not_executed.remove(&op.id);
                 self.told.writes.insert(op.id, (op, position));
                 Ok(())

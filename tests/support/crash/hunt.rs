@@ -231,6 +231,7 @@ fn hash_of(told: &Told) -> u64 {
         (op.id, position.epoch, position.sequence).hash(&mut hasher);
     }
     told.not_executed.keys().for_each(|id| id.hash(&mut hasher));
+    told.seen.hash(&mut hasher);
     hasher.finish()
 }
 

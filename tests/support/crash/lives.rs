@@ -100,5 +100,5 @@ fn steps(before: &[Op], ops: &[Op], chance: &mut Chance) -> Vec<Step> {
 /// writes are not submitted.
 fn in_order(ops: &[Op]) -> usize {
     let longest = [2, 3, 5, 4, 3][ops[0].id as usize % 5];
-    ops.iter().take(longest).take_while(|op| op.kind != Kind::Write).count()
+    ops.iter().take(longest).take_while(|op| op.has_receipt() || !op.has_frame()).count()
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod chance;
 pub(crate) mod check;
+pub(crate) mod damage;
 pub(crate) mod harness;
 pub(crate) mod hunt;
 pub(crate) mod lives;
@@ -12,3 +13,4 @@ pub(crate) mod phase;
 pub(crate) mod scale;
 pub(crate) mod scenarios;
 pub(crate) mod script;
+pub(crate) mod threads;

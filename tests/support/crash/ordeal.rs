@@ -8,6 +8,7 @@ use crate::crash::check::Workload;
 use crate::crash::harness::{Process, Told};
 use crate::crash::hunt::{Effort, Scenario};
 use crate::crash::lives;
+use crate::crash::model::Tables;
 use crate::crash::phase::{Course, Phase};
 use crate::crash::script::Step;
 
@@ -186,6 +187,7 @@ fn failed_sync(
 ) -> Result<(), (String, String)> {
     process.disk.fail(fault.clone());
     drop(process.run(rest(scenario)));
+    note_what_is_seen(&mut process, &scenario.workload);
     let of = fault.name_contains.as_deref().unwrap_or_default();
     let cache = if evict { "emptied" } else { "kept" };
     let path = format!("sync {} of {of}: {:?}, cache {cache}, reopened, answered", fault.nth, fault.error);
@@ -201,6 +203,12 @@ fn failed_sync(
     let phase = syncs(&start.course, of).nth(usize::try_from(fault.nth - 1).unwrap_or(usize::MAX));
     let phase = phase.map_or(Phase::Close, |cut| start.course.phase(cut));
     judge(Crash { disk: &process.disk, told: &process.told, phase, path, seed: None }, &scenario.workload)
+}
+
+/// A store that stopped is still read: what it shows must be there for good.
+fn note_what_is_seen(process: &mut Process, workload: &Workload) {
+    let tables = process.store.as_ref().and_then(Tables::try_read);
+    process.told.seen = tables.map_or(0, |tables| workload.model.seen(&tables).expect("tables after some entry"));
 }
 
 /// The numbers of the disk operations that are syncs of such a file.

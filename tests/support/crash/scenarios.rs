@@ -23,6 +23,8 @@ pub(crate) fn all() -> Vec<Scenario> {
         evictions(),
         checkpoints(),
         rollover(),
+        removal(),
+        fleeting(),
         reopening(),
         killed(),
         failed_syncs_of_the_log(),
@@ -152,6 +154,35 @@ fn rollover() -> Scenario {
     script.extend((3..=8).map(|id| one(id, Kind::Large(1800))));
     script.extend([Step::Idle, one(9, Kind::Large(20_000)), one(10, Kind::Create)]);
     scenario("rollover", limits, Some(2), script).at_work().lacking(&[Fold, Checkpoint], QUIET)
+}
+
+/// Every fold is a checkpoint, and what it makes unneeded is removed at once.
+fn removal() -> Scenario {
+    let mut limits = quiet();
+    limits.fold_bytes = 1500;
+    limits.checkpoint_log_bytes = 1;
+    limits.segment_bytes_first = SEGMENT_BYTES;
+    limits.keep_log_bytes = 0;
+    let mut script = creates(1..=2);
+    script.extend((3..=8).map(|id| one(id, Kind::Large(1800))));
+    script.extend([Step::Idle, Step::Reopen, one(9, Kind::Large(1800)), Step::Idle, one(10, Kind::Create)]);
+    scenario("removal", limits, Some(2), script)
+}
+
+/// Receipts that are forgotten at once give their key to the next one, and operations that ignore an error give nothing.
+fn fleeting() -> Scenario {
+    let mut limits = quiet();
+    limits.fold_bytes = 2000;
+    let script = vec![
+        one(1, Kind::Fleeting),
+        one(2, Kind::Fleeting),
+        one(3, Kind::Swallow),
+        one(4, Kind::Create),
+        one(5, Kind::Fleeting),
+        Step::Batch(vec![op(6, Kind::Create), op(7, Kind::Swallow), op(8, Kind::Create)]),
+        one(9, Kind::Fleeting),
+    ];
+    scenario("forgotten receipts", limits, Some(1), script)
 }
 
 /// The store is closed and opened again.
