@@ -56,6 +56,7 @@ const WHOLE_LOG: &str = "the whole log is kept";
 const QUIET: &str = "its limits are not reached";
 const MADE_BEFORE: &str = "the store was made before crashes begin";
 const OPENED_ONCE: &str = "it is opened before crashes begin and not again";
+const EVERY_FOLD: &str = "every fold is a checkpoint";
 const ONLY_OPENINGS: &str = "what is interrupted is an opening";
 const NO_SUCH_SYNC: &str = "no sync of such a file belongs to it";
 
@@ -142,8 +143,7 @@ fn checkpoints() -> Scenario {
     let mut limits = quiet();
     limits.fold_bytes = 2000;
     limits.checkpoint_log_bytes = 1;
-    let every_fold = "every fold is a checkpoint";
-    scenario("checkpoints", limits, Some(2), creates(1..=8)).at_work().lacking(&[Fold], every_fold)
+    scenario("checkpoints", limits, Some(2), creates(1..=8)).at_work().lacking(&[Fold], EVERY_FOLD)
 }
 
 /// Segments are full after a few operations, and one batch is larger than a segment.
@@ -166,7 +166,8 @@ fn removal() -> Scenario {
     let mut script = creates(1..=2);
     script.extend((3..=8).map(|id| one(id, Kind::Large(1800))));
     script.extend([Step::Idle, Step::Reopen, one(9, Kind::Large(1800)), Step::Idle, one(10, Kind::Create)]);
-    scenario("removal", limits, Some(2), script)
+    let lacks = vec![(Creation, MADE_BEFORE), (Fold, EVERY_FOLD)];
+    Scenario { lacks, ..scenario("removal", limits, Some(2), script) }
 }
 
 /// Receipts that are forgotten at once give their key to the next one, and operations that ignore an error give nothing.
@@ -182,7 +183,7 @@ fn fleeting() -> Scenario {
         Step::Batch(vec![op(6, Kind::Create), op(7, Kind::Swallow), op(8, Kind::Create)]),
         one(9, Kind::Fleeting),
     ];
-    scenario("forgotten receipts", limits, Some(1), script)
+    scenario("forgotten receipts", limits, Some(1), script).at_work().lacking(&[Checkpoint], QUIET)
 }
 
 /// The store is closed and opened again.
@@ -261,5 +262,6 @@ fn lives() -> Scenario {
     let mut limits = harness::limits();
     limits.segment_bytes_first = SEGMENT_BYTES;
     limits.checkpoint_log_bytes = 6000;
-    Scenario { ordeal: Ordeal::Lives { count: 1200 }, ..scenario("long lives", limits, None, Vec::new()) }
+    let ordeal = Ordeal::Lives { count: 1200 };
+    Scenario { ordeal, lacks: Vec::new(), ..scenario("long lives", limits, None, Vec::new()) }
 }
