@@ -19,6 +19,10 @@ const PART: u64 = 8;
 pub(crate) fn live(seed: u64, limits: &Limits, judge: &mut Judge<'_>) -> Result<(), (String, String)> {
     let mut chance = Chance::new(seed);
     let all: Vec<Op> = (1..=OPERATIONS).map(|id| Op { id, kind: kind(&mut chance) }).collect();
+    let mut limits = limits.clone();
+    if chance.one_in(2) {
+        limits.keep_log_bytes = 0;
+    }
     let workload = Workload::with_limits(all.iter().copied().map(Step::One).collect(), limits.clone());
     let (mut disk, mut told, mut done) = (SimDisk::new(), Told::default(), 0);
     for number in 1.. {

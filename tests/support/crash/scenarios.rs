@@ -6,6 +6,10 @@ use crate::crash::check::Workload;
 use crate::crash::harness;
 use crate::crash::hunt::Scenario;
 use crate::crash::ordeal::Ordeal;
+use crate::crash::phase::Phase;
+use crate::crash::phase::Phase::{
+    Append, CatchingUp, Checkpoint, Close, Copying, Creation, Fold, Opening, Removal, Rollover, Synced,
+};
 use crate::crash::script::{Kind, Op, Step};
 
 /// Every scenario, in the order of the table.
@@ -23,8 +27,8 @@ pub(crate) fn all() -> Vec<Scenario> {
         fleeting(),
         reopening(),
         killed(),
-        failed_syncs("failed sync, log", "log/"),
-        failed_syncs("failed sync, state", "state.redb"),
+        failed_syncs_of_the_log(),
+        failed_syncs_of_the_state(),
         recovery(),
         third_loss(),
         lives(),
@@ -44,7 +48,32 @@ fn quiet() -> Limits {
 
 fn scenario(name: &'static str, limits: Limits, begins_after: Option<usize>, script: Vec<Step>) -> Scenario {
     let workload = Workload::with_limits(script, limits);
-    Scenario { name, workload, begins_after, ordeal: Ordeal::PowerLoss, lacks: Vec::new() }
+    Scenario { name, workload, begins_after, ordeal: Ordeal::PowerLoss, lacks: vec![(Removal, WHOLE_LOG)] }
+}
+
+/// Reasons why a scenario has nothing of a phase.
+const WHOLE_LOG: &str = "the whole log is kept";
+const QUIET: &str = "its limits are not reached";
+const MADE_BEFORE: &str = "the store was made before crashes begin";
+const OPENED_ONCE: &str = "it is opened before crashes begin and not again";
+const EVERY_FOLD: &str = "every fold is a checkpoint";
+const ONLY_OPENINGS: &str = "what is interrupted is an opening";
+const NO_SUCH_SYNC: &str = "no sync of such a file belongs to it";
+
+impl Scenario {
+    fn lacking(mut self, phases: &[Phase], reason: &'static str) -> Self {
+        self.lacks.extend(phases.iter().map(|phase| (*phase, reason)));
+        self
+    }
+
+    /// Power is lost while the store that was made before is at work, and it is not opened again.
+    fn at_work(self) -> Self {
+        self.lacking(&[Creation], MADE_BEFORE).lacking(&[Opening, Copying, CatchingUp], OPENED_ONCE)
+    }
+
+    fn in_openings(self) -> Self {
+        self.lacking(&[Append, Synced, Fold, Checkpoint, Rollover, Close], ONLY_OPENINGS)
+    }
 }
 
 const fn op(id: u32, kind: Kind) -> Op {
@@ -61,13 +90,14 @@ fn creates(ids: std::ops::RangeInclusive<u32>) -> Vec<Step> {
 
 /// A store is made, does one thing, and is closed.
 fn creation() -> Scenario {
-    scenario("creation", quiet(), None, vec![one(1, Kind::Create)])
+    let scenario = scenario("creation", quiet(), None, vec![one(1, Kind::Create)]);
+    scenario.lacking(&[Fold, Checkpoint], QUIET).lacking(&[Opening, Copying, CatchingUp], OPENED_ONCE)
 }
 
 /// A creation is interrupted, and so is what the next opening makes of it.
 fn creation_lost_twice() -> Scenario {
     let twice = Ordeal::LossInRecovery { every: 5, thrice: false };
-    Scenario { ordeal: twice, ..scenario("creation, twice", quiet(), None, Vec::new()) }
+    Scenario { ordeal: twice, ..scenario("creation, twice", quiet(), None, Vec::new()) }.in_openings()
 }
 
 /// One operation after the other, of every outcome.
@@ -76,7 +106,7 @@ fn append() -> Scenario {
     let mut script = vec![one(1, Kind::Create)];
     script.extend((2..).zip(kinds).map(|(id, kind)| one(id, kind)));
     script.extend([Step::Retry(op(2, Kind::Create)), Step::Idle, one(9, Kind::Create)]);
-    scenario("append", quiet(), Some(1), script)
+    scenario("append", quiet(), Some(1), script).at_work().lacking(&[Fold, Checkpoint], QUIET)
 }
 
 /// Operations that share a sync, larger than a sector, with members that fail.
@@ -88,14 +118,14 @@ fn batches() -> Scenario {
         batch(&[(5, Kind::Create), (6, Kind::Fail)]),
         batch(&[(7, Kind::Reject), (8, Kind::Panic), (9, Kind::Create), (10, Kind::Large(700))]),
     ];
-    scenario("batches", quiet(), Some(1), script)
+    scenario("batches", quiet(), Some(1), script).at_work().lacking(&[Fold, Checkpoint], QUIET)
 }
 
 /// Every few operations are folded; only the close makes a checkpoint.
 fn folds() -> Scenario {
     let mut limits = quiet();
     limits.fold_bytes = 2000;
-    scenario("folds", limits, Some(2), creates(1..=9))
+    scenario("folds", limits, Some(2), creates(1..=9)).at_work().lacking(&[Checkpoint], QUIET)
 }
 
 /// The same with a cache so small that redb writes pages before anything made them durable.
@@ -105,7 +135,7 @@ fn evictions() -> Scenario {
     limits.cache_bytes = 0;
     let mut script = creates(1..=3);
     script.extend((4..=9).map(|id| one(id, Kind::Large(3000))));
-    scenario("evictions", limits, Some(2), script)
+    scenario("evictions", limits, Some(2), script).at_work().lacking(&[Checkpoint], QUIET)
 }
 
 /// Every fold is a checkpoint.
@@ -113,7 +143,7 @@ fn checkpoints() -> Scenario {
     let mut limits = quiet();
     limits.fold_bytes = 2000;
     limits.checkpoint_log_bytes = 1;
-    scenario("checkpoints", limits, Some(2), creates(1..=8))
+    scenario("checkpoints", limits, Some(2), creates(1..=8)).at_work().lacking(&[Fold], EVERY_FOLD)
 }
 
 /// Segments are full after a few operations, and one batch is larger than a segment.
@@ -123,7 +153,7 @@ fn rollover() -> Scenario {
     let mut script = creates(1..=2);
     script.extend((3..=8).map(|id| one(id, Kind::Large(1800))));
     script.extend([Step::Idle, one(9, Kind::Large(20_000)), one(10, Kind::Create)]);
-    scenario("rollover", limits, Some(2), script)
+    scenario("rollover", limits, Some(2), script).at_work().lacking(&[Fold, Checkpoint], QUIET)
 }
 
 /// Every fold is a checkpoint, and what it makes unneeded is removed at once.
@@ -137,7 +167,8 @@ fn removal() -> Scenario {
     let mut script = creates(1..=2);
     script.extend((3..=8).map(|id| one(id, Kind::Large(1800))));
     script.extend([Step::Idle, Step::Reopen, one(9, Kind::Large(1800)), Step::Idle, one(10, Kind::Create)]);
-    scenario("removal", limits, Some(2), script)
+    let lacks = vec![(Creation, MADE_BEFORE), (Fold, EVERY_FOLD)];
+    Scenario { lacks, ..scenario("removal", limits, Some(2), script) }
 }
 
 /// Receipts that are forgotten at once give their key to the next one, and operations that ignore an error give nothing.
@@ -153,21 +184,22 @@ fn fleeting() -> Scenario {
         Step::Batch(vec![op(6, Kind::Create), op(7, Kind::Swallow), op(8, Kind::Create)]),
         one(9, Kind::Fleeting),
     ];
-    scenario("forgotten receipts", limits, Some(1), script)
+    scenario("forgotten receipts", limits, Some(1), script).at_work().lacking(&[Checkpoint], QUIET)
 }
 
 /// The store is closed and opened again.
 fn reopening() -> Scenario {
     let mut script = creates(1..=3);
     script.extend([Step::Reopen, one(4, Kind::Create), Step::Reopen, Step::Reopen, one(5, Kind::Move)]);
-    scenario("close and reopen", quiet(), Some(2), script)
+    let scenario = scenario("close and reopen", quiet(), Some(2), script);
+    scenario.lacking(&[Creation], MADE_BEFORE).lacking(&[Fold, Checkpoint], QUIET)
 }
 
 /// A little of everything.
 fn mixed() -> (Limits, Vec<Step>) {
     let mut limits = quiet();
     limits.fold_bytes = 3000;
-    limits.checkpoint_log_bytes = 4000;
+    limits.checkpoint_log_bytes = 2000;
     limits.cache_bytes = 64 * 1024;
     limits.segment_bytes_first = SEGMENT_BYTES;
     let batch = |ids: std::ops::RangeInclusive<u32>| Step::Batch(ids.map(|id| op(id, Kind::Create)).collect());
@@ -180,11 +212,23 @@ fn mixed() -> (Limits, Vec<Step>) {
 fn killed() -> Scenario {
     let (limits, script) = mixed();
     Scenario { ordeal: Ordeal::Kill, ..scenario("killed, cache kept", limits, Some(1), script) }
+        .lacking(&[Creation], MADE_BEFORE)
 }
 
-fn failed_syncs(name: &'static str, of: &'static str) -> Scenario {
+fn failed_syncs_of_the_log() -> Scenario {
     let (limits, script) = mixed();
-    Scenario { ordeal: Ordeal::FailedSync { of }, ..scenario(name, limits, Some(1), script) }
+    let ordeal = Ordeal::FailedSync { of: "log/" };
+    let scenario = Scenario { ordeal, ..scenario("failed sync, log", limits, Some(1), script) };
+    let none = [Synced, Fold, Checkpoint, Opening, CatchingUp];
+    scenario.lacking(&[Creation], MADE_BEFORE).lacking(&none, NO_SUCH_SYNC)
+}
+
+fn failed_syncs_of_the_state() -> Scenario {
+    let (limits, script) = mixed();
+    let ordeal = Ordeal::FailedSync { of: "state.redb" };
+    let scenario = Scenario { ordeal, ..scenario("failed sync, state", limits, Some(1), script) };
+    let none = [Append, Synced, Rollover, Opening, Copying];
+    scenario.lacking(&[Creation], MADE_BEFORE).lacking(&none, NO_SUCH_SYNC)
 }
 
 /// A disk that lies: not a scenario of the table, since it must be found out.
@@ -200,6 +244,8 @@ fn recovery() -> Scenario {
     let script = vec![one(1, Kind::Create), one(2, Kind::Create), batch, one(7, Kind::Large(1200)), one(8, Kind::Move)];
     let recovery = Ordeal::LossInRecovery { every: 1, thrice: false };
     Scenario { ordeal: recovery, ..scenario("second loss", limits, Some(1), script) }
+        .in_openings()
+        .lacking(&[Creation], MADE_BEFORE)
 }
 
 /// And once more in the opening after that.
@@ -208,11 +254,15 @@ fn third_loss() -> Scenario {
     let script = vec![one(1, Kind::Create), batch];
     let recovery = Ordeal::LossInRecovery { every: 1, thrice: true };
     Scenario { ordeal: recovery, ..scenario("third loss", quiet(), Some(1), script) }
+        .in_openings()
+        .lacking(&[Creation], MADE_BEFORE)
 }
 
 /// Long workloads of chance under limits so small that everything happens.
 fn lives() -> Scenario {
     let mut limits = harness::limits();
     limits.segment_bytes_first = SEGMENT_BYTES;
-    Scenario { ordeal: Ordeal::Lives { count: 2500 }, ..scenario("long lives", limits, None, Vec::new()) }
+    limits.checkpoint_log_bytes = 6000;
+    let ordeal = Ordeal::Lives { count: 1200 };
+    Scenario { ordeal, lacks: Vec::new(), ..scenario("long lives", limits, None, Vec::new()) }
 }
