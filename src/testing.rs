@@ -36,7 +36,7 @@ pub use crate::base::clock::VirtualClock;
 #[doc(hidden)]
 pub use crate::base::mutant::Mutant;
 use crate::base::position::TimestampMs;
-pub use crate::disk::sim::{CallKind, Fault, FaultError, SECTOR_BYTES, SimDisk, Survival, SyncGate};
+pub use crate::disk::sim::{CallKind, Fault, FaultError, SECTOR_BYTES, SimDisk, Survival, SyncGate, TracedCall};
 use crate::store::{OpenError, Store, StoreBuilder};
 
 /// The wall clock of a new [`TestBed`]: 2026-01-01T00:00:00Z.

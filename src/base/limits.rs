@@ -22,6 +22,15 @@ pub const REPLY_HEADERS_MAX: usize = 64;
 /// Most earlier versions that one operation may still accept: each costs a digest at every submission.
 pub const OPERATION_VERSIONS_MAX: usize = 8;
 
+/// The smallest value that [`Limits::segment_bytes_first`] takes: a page, since less saves nothing.
+#[cfg(feature = "store")]
+const SEGMENT_BYTES_FIRST_MIN: u64 = 4096;
+
+/// What log segments grow to by doubling. Large enough that rolling is rare (about once in 60,000 operations), small
+/// enough that removing whole segments follows the retention policy closely and a recovery reads little.
+#[cfg(feature = "store")]
+pub(crate) const SEGMENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
 /// The largest value that [`Limits::record_bytes_max`] takes.
 pub const RECORD_BYTES_CEILING: usize = 32 * 1024 * 1024;
 
@@ -59,6 +68,9 @@ pub struct Limits {
     pub fold_bytes: usize,
     /// Bytes of memory map at which the writer waits for a lagging folder. Default 64 MiB.
     pub map_bytes_max: usize,
+    /// Bytes of the first log segment of every opening; later ones double up to 32 MiB. Default 256 KiB: every opening
+    /// writes one, so a new store stays small, and a busy one soon has large ones. At least 4,096.
+    pub segment_bytes_first: u64,
     /// Bytes of log between two checkpoints of the state file. Default 32 MiB: a checkpoint writes every page touched
     /// since the last one, so it is paced by work and never by time.
     pub checkpoint_log_bytes: u64,
@@ -101,6 +113,7 @@ impl Default for Limits {
             batch_bytes_max: 8 * 1024 * 1024,
             fold_bytes: 2 * 1024 * 1024,
             map_bytes_max: 64 * 1024 * 1024,
+            segment_bytes_first: 256 * 1024,
             checkpoint_log_bytes: 32 * 1024 * 1024,
             checkpoint_fold_time: Duration::from_secs(1),
             keep_log_bytes: 256 * 1024 * 1024,
@@ -154,6 +167,12 @@ impl Limits {
         }
         if self.reply_bytes_max > self.record_bytes_max || self.row_bytes_max > self.record_bytes_max {
             return Some("limits reply_bytes_max and row_bytes_max may be at most record_bytes_max".to_owned());
+        }
+        if !(SEGMENT_BYTES_FIRST_MIN..=SEGMENT_BYTES_MAX).contains(&self.segment_bytes_first) {
+            return Some(format!(
+                "limit segment_bytes_first is {}: it must be from {SEGMENT_BYTES_FIRST_MIN} to {SEGMENT_BYTES_MAX}",
+                self.segment_bytes_first
+            ));
         }
         if self.map_bytes_max < self.fold_bytes {
             return Some("limit map_bytes_max must be at least fold_bytes".to_owned());

@@ -37,11 +37,17 @@ impl CopyOnWrite {
 
     /// A page as it is in the file; zeros behind its end.
     fn original(&self, page: u64) -> io::Result<Vec<u8>> {
-        let start = page * PAGE_BYTES;
-        let there = self.file_len.saturating_sub(start).min(PAGE_BYTES);
         let mut bytes = vec![0; usize::try_from(PAGE_BYTES).expect("4096 fits")];
-        self.file.read_exact_at(start, &mut bytes[..usize::try_from(there).expect("at most 4096")])?;
+        self.read_original(page * PAGE_BYTES, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Bytes of the file; zeros behind its end.
+    fn read_original(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let there = usize::try_from(self.file_len.saturating_sub(offset)).unwrap_or(usize::MAX).min(out.len());
+        let (there, behind) = out.split_at_mut(there);
+        behind.fill(0);
+        self.file.read_exact_at(offset, there)
     }
 
     /// Calls `each` with page number, range within the page, and range within the buffer.
@@ -75,7 +81,7 @@ impl redb::StorageBackend for CopyOnWrite {
         Self::pages(offset, out.len(), |page, within, buffer| {
             match copy.pages.get(&page) {
                 Some(bytes) => out[buffer].copy_from_slice(&bytes[within]),
-                None => out[buffer].copy_from_slice(&self.original(page)?[within]),
+                None => self.read_original(page * PAGE_BYTES + within.start as u64, &mut out[buffer])?,
             }
             Ok(())
         })

@@ -36,12 +36,14 @@ mod state;
 mod survival;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 pub use fault::{CallKind, Fault, FaultError};
 pub use gate::SyncGate;
 #[cfg(test)]
 pub(crate) use rng::Rng;
 pub use survival::Survival;
+pub use trace::TracedCall;
 
 use handle::{SimFile, SimLock};
 use inode::FileOp;
@@ -190,8 +192,13 @@ impl SimDisk {
         self.shared.state.lock().trace = Some(Vec::new());
     }
 
-    /// The mutating calls since [`Self::start_trace`], each with its number on the crash clock.
+    /// The mutating calls since [`Self::start_trace`], each with its number on the crash clock, for reading.
     pub fn trace(&self) -> Vec<String> {
+        self.traced_calls().iter().map(TracedCall::to_string).collect()
+    }
+
+    /// The same, for counting.
+    pub fn traced_calls(&self) -> Vec<TracedCall> {
         self.shared.state.lock().trace.clone().unwrap_or_default()
     }
 }
@@ -221,7 +228,7 @@ impl Disk for SimDisk {
         Ok(Arc::new(SimFile {
             shared: Arc::clone(&self.shared),
             inode,
-            opened_as: name.to_owned(),
+            opened_as: name.into(),
             writable: mode != OpenMode::Read,
         }))
     }

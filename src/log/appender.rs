@@ -44,6 +44,8 @@ pub(crate) struct Appender {
     store_id: StoreId,
     segment: PreparedSegment,
     seed: Seed,
+    /// What an epoch's first segment is planned for; later ones double.
+    segment_bytes_first: u64,
     /// Where the next frame goes.
     offset: u64,
     /// The last sequence appended.
@@ -67,6 +69,7 @@ impl Appender {
         segment: PreparedSegment,
         offset: u64,
         durable: u64,
+        segment_bytes_first: u64,
     ) -> Self {
         let seed = Seed::new(store_id, segment.name);
         Self {
@@ -74,6 +77,7 @@ impl Appender {
             store_id,
             segment,
             seed,
+            segment_bytes_first,
             offset,
             last: durable,
             durable,
@@ -128,7 +132,7 @@ impl Appender {
         let ordinal = self.segment.name.ordinal.checked_add(1).expect("2^32 segments of one opening are never reached");
         let name = SegmentName { epoch: self.epoch(), ordinal };
         let needed = HEADER_BYTES.saturating_add(batch_bytes).saturating_add(MARK_BYTES);
-        SegmentSpec { name, bytes: segment_bytes(ordinal).max(needed) }
+        SegmentSpec { name, bytes: segment_bytes(self.segment_bytes_first, ordinal).max(needed) }
     }
 
     /// Appends a batch in one contiguous write, and does not sync it.

@@ -8,13 +8,14 @@ use super::frame::{FrameHeader, FrameKind, Seed, decode_header, encode, may_be_h
 use super::limits::{FRAME_HEADER_BYTES, HEADER_BYTES, HEADER_LEN};
 use super::name::SegmentName;
 use super::record::Record;
-use super::recover::{CheckpointState, recover};
+use super::recover::{CheckpointState, NewEpoch, recover};
 use super::segment::SegmentHeader;
 use super::{Frame, StoreId};
 use crate::disk::Disk;
 use crate::disk::sim::{SimDisk, Survival};
 
 const STORE: StoreId = StoreId([7; 16]);
+const NEW_EPOCH: NewEpoch = NewEpoch { created_ms: 0, segment_bytes_first: 4096 };
 const SEGMENT: SegmentName = SegmentName { epoch: 9, ordinal: 2 };
 
 /// Directories with more segments, and segments with more frames, show nothing new.
@@ -84,7 +85,7 @@ pub(crate) fn segments(input: &[u8]) {
     }
     let before = disk.files();
     let disk_of_log: Arc<dyn Disk> = Arc::new(disk.clone());
-    let recovered = recover(&disk_of_log, STORE, &state, 0);
+    let recovered = recover(&disk_of_log, STORE, &state, NEW_EPOCH);
     let after = disk.files();
     if let Err(error) = &recovered {
         assert!(before == after, "a log that was refused was changed: {error}");
@@ -101,7 +102,7 @@ pub(crate) fn segments(input: &[u8]) {
     recovered.appender.sync().expect("the disk works");
 
     let disk: Arc<dyn Disk> = Arc::new(disk.crash(&Survival::Nothing));
-    let mut again = recover(&disk, STORE, &state, 0).expect("what was recovered once is recovered again");
+    let mut again = recover(&disk, STORE, &state, NEW_EPOCH).expect("what was recovered once is recovered again");
     assert_eq!(again.durable, last + 1, "what was synced is there");
     let second = read(|| again.reader.next(last).expect("recovery has proven it"), state.applied_sequence, last);
     assert!(first == second, "another log after the loss of power");

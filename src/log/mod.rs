@@ -56,7 +56,7 @@ pub(crate) use error::{AppendError, LogError, PrepareError};
 pub(crate) use frame::{Frame, encoded_frame_bytes};
 pub(crate) use name::LOG_DIR;
 pub(crate) use reader::LogReader;
-pub(crate) use recover::{CheckpointState, Recovered, RecoveryReport, recover};
+pub(crate) use recover::{CheckpointState, NewEpoch, Recovered, RecoveryReport, recover};
 pub(crate) use retain::{Keep, Removable, Removal, RemoveError, Retention, remove_oldest};
 pub(crate) use segment::{PreparedSegment, SegmentSpec, prepare_segment};
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub(super) fn append_in_place(
     disk: &Arc<dyn Disk>,
     store_id: StoreId,
     tail: &Tail,
+    segment_bytes_first: u64,
 ) -> Result<Option<Appender>, LogError> {
     let Some((name, offset)) = tail.end() else { return Ok(None) };
     let file = disk.open(&name.file(), OpenMode::ReadWrite).map_err(LogError::io(name.file()))?;
@@ -21,5 +22,5 @@ pub(super) fn append_in_place(
     file.sync_data().map_err(LogError::io(name.file()))?;
     let bytes = file.len().map_err(LogError::io(name.file()))?;
     let segment = PreparedSegment { name, bytes, file };
-    Ok(Some(Appender::new(Arc::clone(disk), store_id, segment, offset, tail.last)))
+    Ok(Some(Appender::new(Arc::clone(disk), store_id, segment, offset, tail.last, segment_bytes_first)))
 }

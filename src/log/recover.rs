@@ -27,6 +27,14 @@ pub(crate) struct CheckpointState {
     pub(crate) applied_sequence: u64,
 }
 
+/// What the opening decides about the epoch that it begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewEpoch {
+    pub(crate) created_ms: u64,
+    /// The planned size of its first segment.
+    pub(crate) segment_bytes_first: u64,
+}
+
 /// A log that is open.
 #[derive(Debug)]
 pub(crate) struct Recovered {
@@ -66,7 +74,7 @@ pub(crate) fn recover(
     disk: &Arc<dyn Disk>,
     store_id: StoreId,
     state: &CheckpointState,
-    created_ms: u64,
+    new: NewEpoch,
 ) -> Result<Recovered, LogError> {
     if state.epoch == 0 {
         disk.create_dir(LOG_DIR).map_err(LogError::io(LOG_DIR))?;
@@ -85,7 +93,7 @@ pub(crate) fn recover(
     let epoch = highest.checked_add(1).ok_or(LogError::EpochsExhausted { epoch: highest })?;
     let next = state.applied_sequence.saturating_add(1);
     let oldest = oldest_sequence(&**disk, store_id)?.unwrap_or(next);
-    let appender = begin_epoch(disk, store_id, epoch, &tail, created_ms)?;
+    let appender = begin_epoch(disk, store_id, epoch, &tail, new)?;
     let (leftovers_removed, leftovers_kept) = remove_leftovers(&**disk, &listing);
 
     Ok(Recovered {
@@ -170,17 +178,18 @@ fn begin_epoch(
     store_id: StoreId,
     epoch: u64,
     tail: &Tail,
-    created_ms: u64,
+    new: NewEpoch,
 ) -> Result<Appender, LogError> {
     if mutant::is(Mutant::AppendedInPlace)
-        && let Some(appender) = mutation::append_in_place(disk, store_id, tail)?
+        && let Some(appender) = mutation::append_in_place(disk, store_id, tail, new.segment_bytes_first)?
     {
         return Ok(appender);
     }
     let name = SegmentName { epoch, ordinal: 0 };
     let copied: u64 = tail.unproven.iter().map(|frame| frame.bytes).sum();
     // One mark of recovery's own, and one for the first batch.
-    let bytes = segment_bytes(0).max(HEADER_BYTES + copied + 2 * MARK_BYTES);
+    let NewEpoch { created_ms, segment_bytes_first } = new;
+    let bytes = segment_bytes(segment_bytes_first, 0).max(HEADER_BYTES + copied + 2 * MARK_BYTES);
     let header = SegmentHeader { name, continues_after: Some(tail.proven), created_ms };
     let draft = Draft::create(&**disk, store_id, &header, bytes)?;
 
@@ -204,7 +213,7 @@ fn begin_epoch(
     };
     copier.put(&seed, &mark, &[])?;
     let offset = copier.finish()?;
-    Ok(Appender::new(Arc::clone(disk), store_id, draft.publish()?, offset, tail.last))
+    Ok(Appender::new(Arc::clone(disk), store_id, draft.publish()?, offset, tail.last, segment_bytes_first))
 }
 
 /// Writes frames into a draft, a large piece at a time.

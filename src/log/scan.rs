@@ -6,9 +6,7 @@ use std::sync::Arc;
 use super::StoreId;
 use super::error::LogError;
 use super::frame::{CheckedHeader, Frame, FrameHeader, FrameKind, NotAHeader, Seed, decode_header, may_be_header};
-use super::limits::{
-    FRAME_ALIGN, FRAME_HEADER_BYTES, HEADER_BYTES, HEADER_LEN, READ_CHUNK_BYTES, index, segment_bytes,
-};
+use super::limits::{FRAME_ALIGN, FRAME_HEADER_BYTES, HEADER_BYTES, HEADER_LEN, MARK_BYTES, READ_CHUNK_BYTES, index};
 use super::name::SegmentName;
 use super::segment::SegmentHeader;
 use crate::disk::{Disk, DiskFile, OpenMode};
@@ -137,17 +135,22 @@ impl SegmentReader {
         Ok(scanned)
     }
 
-    /// Whether the end of the file is missing. A segment has its full length from before its first frame on, and only a
-    /// close in good order makes it shorter: it then ends with the mark that proves everything in it. Asked where the
-    /// frames end.
+    /// Whether the end of the file is missing, asked where the frames end. A segment has its full length, room for one
+    /// more mark included, from before its first frame on, and only a close in good order makes it shorter: it then ends
+    /// with the mark that proves everything in it. So a frame that reaches beyond the file, or an end without room for a
+    /// mark, is no torn write.
     pub(crate) fn is_cut_short(&mut self) -> Result<bool, LogError> {
-        if self.len >= segment_bytes(self.header.name.ordinal) {
-            return Ok(false);
+        let (offset, left) = (self.offset, self.len - self.offset);
+        if left >= MARK_BYTES {
+            let seed = self.seed.clone();
+            let bytes = self.bytes_at(offset, MARK_BYTES)?.and_then(<[u8]>::first_chunk);
+            let claimed = bytes.and_then(|bytes| decode_header(bytes, &seed, offset, u64::MAX).ok());
+            return Ok(claimed.is_some_and(|claimed| claimed.header.frame_bytes() > left));
         }
-        if self.marked_to != Some(self.offset) {
+        if self.marked_to != Some(offset) {
             return Ok(true);
         }
-        let behind = self.bytes_at(self.offset, self.len - self.offset)?;
+        let behind = self.bytes_at(offset, left)?;
         Ok(behind.is_none_or(|bytes| bytes.iter().any(|&byte| byte != 0)))
     }
 

@@ -7,7 +7,7 @@ use crate::base::error::Error;
 use crate::base::position::{Position, TimestampMs};
 use crate::disk::{CopyOnWrite, Disk, OpenMode, RedbBackend, WriteGate};
 use crate::log::record::{Body, Record, TableRecord};
-use crate::log::{CheckpointState, Extent, LOG_DIR, Recovered, StoreId, check_all, recover};
+use crate::log::{CheckpointState, Extent, LOG_DIR, NewEpoch, Recovered, StoreId, check_all, recover};
 use crate::protocol::identity::HashKeys;
 use crate::protocol::retention::is_trusted;
 use crate::state::{Compat, Engine, MemoryMap, Meta, Overlay, Snapshot, TableDeclaration, View, check_copy};
@@ -119,7 +119,7 @@ fn create(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Res
         log_floor: 1,
     };
     let engine = Engine::create(backend, Arc::clone(&builder.catalog), meta(0, 0), builder.limits.cache_bytes)?;
-    let log = recover(disk, store_id, &CheckpointState { epoch: 0, applied_sequence: 0 }, wall.0)?;
+    let log = recover(disk, store_id, &CheckpointState { epoch: 0, applied_sequence: 0 }, new_epoch(builder))?;
     // From here on the state knows that there is a log: an empty one would be a loss.
     engine.fold(&MemoryMap::new(), meta(log.epoch, wall.0), crate::state::FoldDurability::Checkpoint)?;
     Identity::publish(&**disk).map_err(OpenError::io("rename", IDENTITY))?;
@@ -157,12 +157,16 @@ fn open_existing(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate)
         check_everything(builder, &**disk, store_id, &meta)?;
     }
     let checkpoint = CheckpointState { epoch: meta.epoch, applied_sequence: meta.applied_sequence };
-    let log = recover(disk, store_id, &checkpoint, builder.clock.wall().0)?;
+    let log = recover(disk, store_id, &checkpoint, new_epoch(builder))?;
     let file = disk.open(STATE, OpenMode::ReadWrite).map_err(OpenError::io("open", STATE))?;
     let backend = RedbBackend::new(file, gate.clone());
     let (engine, snapshot) =
         Engine::open(backend, Arc::clone(&builder.catalog), store_id.as_u128(), builder.limits.cache_bytes)?;
     Ok(Opened { identity, engine, snapshot, log })
+}
+
+fn new_epoch(builder: &StoreBuilder) -> NewEpoch {
+    NewEpoch { created_ms: builder.clock.wall().0, segment_bytes_first: builder.limits.segment_bytes_first }
 }
 
 /// What the state file says of itself, read from a copy that keeps every write in memory: redb marks and repairs a file

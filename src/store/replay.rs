@@ -1,21 +1,20 @@
 //! Applies a log to an empty state and compares: applying is one piece of code, and the log alone is enough for it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::base::position::Position;
 use crate::log::LogReader;
 use crate::log::record::Record;
-use crate::state::{ALL, Catalog, Engine, Meta, Overlay, Rows, View};
+use crate::state::{ALL, Catalog, Engine, Meta, Overlay, Rows, Snapshot, View};
 
 use super::Store;
 use super::apply::{FrameFacts, apply};
 use super::rows::SYSTEM_TABLES;
 
-/// A state without a row, which lives as long as its engine.
-fn empty_state(store_id: u128) -> (Engine, Arc<Catalog>, Overlay) {
-    let catalog = Arc::new(Catalog::new(&SYSTEM_TABLES));
+/// A state without rows. Made once: it never changes, and tests apply thousands of logs to it.
+static EMPTY: LazyLock<(Engine, Arc<Snapshot>)> = LazyLock::new(|| {
     let meta = Meta {
-        store_id,
+        store_id: 0,
         epoch: 1,
         applied_epoch: 0,
         applied_sequence: 0,
@@ -23,16 +22,22 @@ fn empty_state(store_id: u128) -> (Engine, Arc<Catalog>, Overlay) {
         clock_trusted_ms: 0,
         log_floor: 1,
     };
-    let engine = Engine::create_in_memory(Arc::clone(&catalog), meta).expect("an empty state is made");
-    let overlay = Overlay::new(&View::new(engine.snapshot().expect("an empty state is read")));
-    (engine, catalog, overlay)
+    let catalog = Arc::new(Catalog::new(&SYSTEM_TABLES));
+    let engine = Engine::create_in_memory(catalog, meta).expect("an empty state is made");
+    let snapshot = engine.snapshot().expect("an empty state is read");
+    (engine, snapshot)
+});
+
+/// An empty state, of which nothing that is applied to it can be seen elsewhere.
+fn empty_state() -> (Arc<Catalog>, Overlay) {
+    (Arc::new(Catalog::new(&SYSTEM_TABLES)), Overlay::new(&View::new(Arc::clone(&EMPTY.1))))
 }
 
 /// Applies one record to an empty state, twice, as the receipt of a key that expired is replaced. Refused or not, it
 /// panics nowhere, and what is refused changes nothing.
 #[cfg(feature = "testing")]
 pub(crate) fn apply_to_nothing(record: &Record) {
-    let (_engine, catalog, mut state) = empty_state(1);
+    let (catalog, mut state) = empty_state();
     for sequence in [1, 2] {
         let before = state.view().active.bytes();
         let facts = FrameFacts { position: Position { epoch: 1, sequence }, time_ms: sequence };
@@ -49,7 +54,7 @@ impl Store {
             return;
         }
         let published = shared.publisher.load();
-        let (_engine, catalog, mut replayed) = empty_state(shared.store_id.as_u128());
+        let (catalog, mut replayed) = empty_state();
         let mut reader =
             LogReader::open(Arc::clone(&shared.disk), shared.store_id, 1).expect("the log begins with entry 1");
         while let Some(frame) = reader.next(published.position.sequence).expect("the log can be read") {

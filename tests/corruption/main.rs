@@ -5,6 +5,7 @@ mod cases;
 #[path = "../support/crash/mod.rs"]
 #[expect(dead_code, reason = "other suites use the rest")]
 mod crash;
+mod frames;
 mod gaps;
 mod judge;
 mod specimen;

@@ -9,5 +9,6 @@ mod full_disk;
 mod lies;
 mod matrix;
 mod open_errors;
+mod slow;
 #[path = "../support/table.rs"]
 mod table;

@@ -1,33 +1,66 @@
-//! Power is lost at every operation of the disk, and many things survive of what was not synced.
+//! The table of everything that was tried, and what holds without any crash.
 
 use std::collections::HashSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use counterfoil::testing::{SimDisk, Survival};
+use counterfoil::testing::SimDisk;
 
-use crate::crash::check::{Workload, for_each};
+use crate::crash::check::Workload;
 use crate::crash::harness::Process;
+use crate::crash::hunt::{Effort, Figures, ONLY, Scenario, hunt};
+use crate::crash::phase::Phase;
+use crate::crash::scenarios;
 use crate::crash::script::script;
 
-/// Every kind of survival, with other seeds and places at every crash point. All places and many seeds at each of them
-/// take minutes: `COUNTERFOIL_CRASH_SEEDS=8 cargo test --all-features --test crash`.
-fn some(cut: u64, unsynced: usize) -> Vec<Survival> {
-    if let Some(seeds) = std::env::var("COUNTERFOIL_CRASH_SEEDS").ok().and_then(|seeds| seeds.parse().ok()) {
-        return Survival::selection(unsynced, seeds);
+#[test]
+fn whatever_survives_a_power_loss_at_any_operation_what_was_answered_is_there_and_nothing_is_doubled() {
+    let (scenarios, effort, is_whole) = chosen();
+    println!("\n{}", header());
+    let mut distinct = HashSet::new();
+    let mut wrong_cells = Vec::new();
+    for scenario in &scenarios {
+        let figures = hunt(scenario, effort).unwrap_or_else(|violation| panic!("{violation}"));
+        println!("{}", row(scenario, &figures));
+        wrong_cells.extend(wrong(scenario, &figures));
+        distinct.extend(figures.states.into_keys());
     }
-    let mut some = vec![Survival::Nothing, Survival::Everything];
-    if unsynced > 1 {
-        let place = (cut / 5) as usize % unsynced;
-        some.push(match cut % 5 {
-            0 => Survival::Prefix(place.max(1)),
-            1 => Survival::AllButOne(place),
-            2 => Survival::OnlyLast,
-            3 => Survival::Torn(cut),
-            _ => Survival::Random(cut),
-        });
-    }
-    some
+    println!("{} distinct crash states, 0 violations", distinct.len());
+    assert!(!is_whole || wrong_cells.is_empty(), "{}", wrong_cells.join("\n"));
+}
+
+/// All scenarios, or what the environment names.
+fn chosen() -> (Vec<Scenario>, Effort, bool) {
+    let all = scenarios::all();
+    let Ok(only) = std::env::var(ONLY) else { return (all, Effort::from_environment(), true) };
+    let (name, point) = only.split_once(':').map_or((only.as_str(), None), |(name, point)| (name, Some(point)));
+    let chosen: Vec<_> = all.into_iter().filter(|scenario| scenario.name == name).collect();
+    assert!(!chosen.is_empty(), "{ONLY}={only}: no scenario is called {name:?}");
+    let point = point.map(|point| point.parse().unwrap_or_else(|error| panic!("{ONLY}={only}: {error}")));
+    (chosen, point.map_or_else(Effort::from_environment, Effort::only), false)
+}
+
+fn header() -> String {
+    let phases: String = Phase::ALL.iter().map(|phase| format!("{phase:>12}")).collect();
+    format!("{:<20}{:>9}{:>9}{:>9}{phases}", "scenario", "crashes", "images", "states")
+}
+
+fn row(scenario: &Scenario, figures: &Figures) -> String {
+    let cell = |phase: &Phase| match figures.of(*phase) {
+        0 => format!("{:>12}", "-"),
+        states => format!("{states:>12}"),
+    };
+    let cells: String = Phase::ALL.iter().map(cell).collect();
+    let states = figures.states.len();
+    format!("{:<20}{:>9}{:>9}{states:>9}{cells}", scenario.name, figures.crashes, figures.images)
+}
+
+/// Cells that are empty without a reason, or have a reason to be and are not.
+fn wrong(scenario: &Scenario, figures: &Figures) -> Vec<String> {
+    let fault = |phase: Phase| match (figures.of(phase), scenario.lacks(phase)) {
+        (0, None) => Some(format!("{}: nothing was tried in the phase {phase}", scenario.name)),
+        (1.., Some(reason)) => Some(format!("{}: {phase} was not to occur, since {reason}", scenario.name)),
+        (0, Some(_)) | (1.., None) => None,
+    };
+    Phase::ALL.into_iter().filter_map(fault).collect()
 }
 
 #[test]
@@ -44,39 +77,17 @@ fn a_workload_repeats_to_the_byte() {
 }
 
 #[test]
-fn whatever_survives_a_power_loss_at_any_operation_what_was_answered_is_there_and_nothing_is_doubled() {
+fn openings_without_work_change_no_position() {
     let workload = Workload::new(script());
-    let whole = SimDisk::new();
-    Process::new(whole.clone()).run(&workload.script).unwrap();
-    let operations = whole.operations();
-    let (images, distinct) = (AtomicU64::new(0), AtomicU64::new(0));
-    let seen = Mutex::new(HashSet::new());
-    for_each(operations + 1, |cut| {
-        let disk = SimDisk::new();
-        disk.power_cut_at(cut);
-        let mut process = Process::new(disk.clone());
-        let ended = process.run(&workload.script);
-        assert_eq!(ended.is_ok(), cut > operations, "{ended:?}");
-        for survival in some(cut, disk.unsynced()) {
-            let crashed = disk.crash(&survival);
-            images.fetch_add(1, Ordering::Relaxed);
-            let told = (process.told.receipts.len(), process.told.writes.len(), process.told.not_executed.len());
-            if !seen.lock().unwrap().insert((crashed.image_hash(), told)) {
-                continue;
-            }
-            distinct.fetch_add(1, Ordering::Relaxed);
-            if let Err(fault) = workload.check(&crashed, &process.told) {
-                panic!("power lost at operation {cut} of {operations}, {survival:?}: {fault}");
-            }
-        }
-        // The same process was killed and not the power lost: the next one answers from the cache, and then it is.
-        if let Err(error) = process.kill_and_open() {
-            panic!("killed at operation {cut} of {operations}: {error}");
-        }
-        process.hear_replays(&workload.operations);
-        if let Err(fault) = workload.check(&process.disk.crash(&Survival::Nothing), &process.told) {
-            panic!("killed at operation {cut} of {operations}, answered, then power lost: {fault}");
-        }
-    });
-    println!("{operations} crash points, {images:?} images, {distinct:?} of them distinct and checked");
+    let mut process = Process::new(SimDisk::new());
+    process.run(&workload.script).unwrap();
+    for _ in 0..3 {
+        process.open().unwrap();
+        workload.check_state(process.store(), &process.told).unwrap();
+        process.close().unwrap();
+        process.open().unwrap();
+        process.kill_and_open().unwrap();
+        workload.check_state(process.store(), &process.told).unwrap();
+        process.close().unwrap();
+    }
 }

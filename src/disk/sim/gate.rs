@@ -90,7 +90,7 @@ impl Drop for SyncGate {
 }
 
 /// Stands before a sync of a file as long as a gate holds it and there is power.
-pub(super) fn pass(shared: &Shared, state: &mut MutexGuard<'_, State>, inode: u64, opened_as: &str) {
+pub(super) fn pass(shared: &Shared, state: &mut MutexGuard<'_, State>, inode: u64, opened_as: &Arc<str>) {
     while state.power == Power::On {
         let name = state.name_of(inode, opened_as);
         let Some(gate) = state.gates.before(&name) else { return };

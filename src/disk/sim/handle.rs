@@ -15,7 +15,7 @@ use crate::disk::{DiskFile, DiskLock};
 pub(super) struct SimFile {
     pub(super) shared: Arc<Shared>,
     pub(super) inode: u64,
-    pub(super) opened_as: String,
+    pub(super) opened_as: Arc<str>,
     pub(super) writable: bool,
 }
 

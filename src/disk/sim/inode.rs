@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::SECTOR_BYTES;
 use super::rng::Rng;
-use super::survival::{Fate, Fates};
+use super::survival::{Change, Fate, Fates};
 
 /// A change of a file that no sync has covered yet.
 #[derive(Clone, Debug)]
@@ -16,11 +16,23 @@ pub(super) enum FileOp {
 }
 
 impl FileOp {
-    /// Whether it carries content, and so can be torn.
-    pub(super) fn is_write(&self) -> bool {
+    /// What it changes; content can be torn and change places.
+    pub(super) fn change(&self) -> Change {
         match self {
-            Self::Write { .. } => true,
-            Self::SetLen(_) => false,
+            Self::Write { .. } => Change::Content,
+            Self::SetLen(_) => Change::Length,
+        }
+    }
+
+    fn is_write(&self) -> bool {
+        self.change() == Change::Content
+    }
+
+    /// The length that it leads to, without its content.
+    fn grow(&self, content: &mut Vec<u8>) {
+        match self {
+            Self::Write { offset, data } => content.resize(content.len().max(offset + data.len()), 0),
+            Self::SetLen(len) => content.resize(*len, 0),
         }
     }
 
@@ -126,6 +138,7 @@ impl Inode {
                 match fates.of(*number) {
                     Fate::Lost => {}
                     Fate::Kept => op.apply(&mut content),
+                    Fate::Grown => op.grow(&mut content),
                     Fate::Torn => op.apply_torn(&mut content, &mut fates.rng),
                 }
             }

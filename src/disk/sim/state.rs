@@ -9,7 +9,8 @@ use super::fault::{CallKind, FaultError, Faults};
 use super::gate::Gates;
 use super::inode::{FileOp, Inode};
 use super::names::{NameMap, NameOp, Names, Node};
-use super::survival::Survival;
+use super::survival::{Change, Survival};
+use super::trace::TracedCall;
 
 /// Whether calls still reach the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub(super) struct State {
     pub(super) faults: Faults,
     pub(super) locks: BTreeSet<String>,
     pub(super) gates: Gates,
-    pub(super) trace: Option<Vec<String>>,
+    pub(super) trace: Option<Vec<TracedCall>>,
 }
 
 impl State {
@@ -71,8 +72,8 @@ impl State {
         self.calls += 1;
         let fault = self.faults.strike(kind, names);
         if let Some(trace) = self.trace.as_mut().filter(|_| kind.is_mutating()) {
-            let failed = fault.map_or(String::new(), |fault| format!(" -> {fault:?}"));
-            trace.push(format!("{}: {kind:?} {}{detail}{failed}", self.operations, names.join(" -> ")));
+            let (name, detail) = (names.join(" -> "), detail.to_string());
+            trace.push(TracedCall { number: self.operations, kind, name, detail, fault });
         }
         match (fault, kind) {
             (None, _) => Ok(None),
@@ -101,13 +102,13 @@ impl State {
     }
 
     /// The name that a file bears now; `opened_as` once it has none.
-    pub(super) fn name_of(&self, inode: u64, opened_as: &str) -> String {
+    pub(super) fn name_of(&self, inode: u64, opened_as: &Arc<str>) -> Arc<str> {
         let named = Node::File(inode);
-        if self.names.cached.get(opened_as) == Some(&named) {
-            return opened_as.to_owned();
+        if self.names.cached.get(&**opened_as) == Some(&named) {
+            return Arc::clone(opened_as);
         }
         let found = self.names.cached.iter().find(|(_, node)| **node == named);
-        found.map_or(opened_as, |(name, _)| name).to_owned()
+        found.map_or_else(|| Arc::clone(opened_as), |(name, _)| name.as_str().into())
     }
 
     pub(super) fn inode(&self, inode: u64) -> &Inode {
@@ -167,13 +168,13 @@ impl State {
         })
     }
 
-    /// Un-synced operations in the order they were made, and which of them are writes.
-    pub(super) fn unsynced(&self) -> Vec<(u64, bool)> {
+    /// Un-synced operations in the order they were made, and what they change.
+    pub(super) fn unsynced(&self) -> Vec<(u64, Change)> {
         let of_files = self.inodes.values().flat_map(|inode| &inode.pending);
-        let of_files = of_files.map(|(number, op)| (*number, op.is_write()));
-        let of_names = self.names.pending.iter().map(|(number, _)| (*number, false));
+        let of_files = of_files.map(|(number, op)| (*number, op.change()));
+        let of_names = self.names.pending.iter().map(|(number, _)| (*number, Change::Name));
         let mut all: Vec<_> = of_files.chain(of_names).collect();
-        all.sort_unstable();
+        all.sort_unstable_by_key(|(number, _)| *number);
         all
     }
 

@@ -27,17 +27,41 @@ pub enum Survival {
     Random(u64),
     /// All but the sectors that the last write lost.
     Torn(u64),
+    /// Everything but changes of length that were asked for: writes reach as far as they did all the same.
+    WithoutLengths,
+    /// Everything but changes of names: no new entry of a directory, no removal and no renaming.
+    WithoutNames,
+    /// Names and nothing that is in files.
+    OnlyNames,
+    /// Names and lengths, also those that writes led to, and no content: new bytes read as zeros.
+    OnlyMetadata,
+}
+
+/// What an un-synced operation changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Content,
+    Length,
+    Name,
 }
 
 impl Survival {
     /// A round selection for a crash with so many un-synced operations: every fixed kind once, `seeds` of each random
     /// kind, and every place for a prefix or a hole as long as there are few.
     pub fn selection(unsynced: usize, seeds: u64) -> Vec<Self> {
-        const PLACES_MAX: usize = 12;
-        let step = unsynced.div_ceil(PLACES_MAX).max(1);
+        Self::with_places(unsynced, seeds, 12)
+    }
+
+    /// The same with every place for a prefix or a hole, up to a thousand of each.
+    pub fn every_place(unsynced: usize, seeds: u64) -> Vec<Self> {
+        Self::with_places(unsynced, seeds, 1000)
+    }
+
+    fn with_places(unsynced: usize, seeds: u64, places_max: usize) -> Vec<Self> {
+        let step = unsynced.div_ceil(places_max).max(1);
         let mut all = vec![Self::Nothing, Self::Everything];
         if unsynced > 1 {
-            all.push(Self::OnlyLast);
+            all.extend([Self::OnlyLast, Self::WithoutLengths, Self::WithoutNames, Self::OnlyNames, Self::OnlyMetadata]);
             all.extend((1..unsynced).step_by(step).map(Self::Prefix));
             all.extend((0..unsynced).step_by(step).map(Self::AllButOne));
         }
@@ -48,18 +72,18 @@ impl Survival {
         all
     }
 
-    /// Decides for each operation, given by its number and whether it is a write.
-    pub(super) fn fates(&self, operations: &[(u64, bool)]) -> Fates {
+    /// Decides for each operation, given by its number and what it changes.
+    pub(super) fn fates(&self, operations: &[(u64, Change)]) -> Fates {
         let mut fates = Fates { fates: BTreeMap::new(), reordered: false, rng: Rng::new(0) };
         let last = operations.len().checked_sub(1);
-        let last_write = operations.iter().rposition(|(_, is_write)| *is_write);
+        let last_write = operations.iter().rposition(|(_, change)| *change == Change::Content);
         let kept_if = |kept| if kept { Fate::Kept } else { Fate::Lost };
         if let Self::Random(seed) | Self::Torn(seed) = self {
             fates.rng = Rng::new(*seed);
         }
         fates.reordered = matches!(self, Self::Random(_));
         let kept_eighths = 1 + fates.rng.below(7);
-        for (place, (number, is_write)) in operations.iter().enumerate() {
+        for (place, (number, change)) in operations.iter().enumerate() {
             let fate = match self {
                 Self::Nothing => Fate::Lost,
                 Self::Everything => Fate::Kept,
@@ -67,10 +91,15 @@ impl Survival {
                 Self::OnlyLast => kept_if(Some(place) == last),
                 Self::AllButOne(lost) => kept_if(place != *lost),
                 Self::Random(_) if !fates.rng.chance(kept_eighths) => Fate::Lost,
-                Self::Random(_) if *is_write && fates.rng.chance(3) => Fate::Torn,
+                Self::Random(_) if *change == Change::Content && fates.rng.chance(3) => Fate::Torn,
                 Self::Random(_) => Fate::Kept,
                 Self::Torn(_) if Some(place) == last_write => Fate::Torn,
                 Self::Torn(_) => Fate::Kept,
+                Self::WithoutLengths => kept_if(*change != Change::Length),
+                Self::WithoutNames => kept_if(*change != Change::Name),
+                Self::OnlyNames => kept_if(*change == Change::Name),
+                Self::OnlyMetadata if *change == Change::Content => Fate::Grown,
+                Self::OnlyMetadata => Fate::Kept,
             };
             fates.fates.insert(*number, fate);
         }
@@ -85,6 +114,8 @@ pub(super) enum Fate {
     Kept,
     /// A write of which each sector is kept or lost.
     Torn,
+    /// A write of which only the length that it led to is kept.
+    Grown,
 }
 
 /// A survival applied to one disk: the fate of each operation, and the chance for the sectors of torn ones.

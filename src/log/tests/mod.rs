@@ -13,6 +13,10 @@ use super::*;
 use crate::log::appender::Appended;
 use crate::log::name::SegmentName;
 
+const SEGMENT_BYTES_FIRST: u64 = 256 * 1024;
+
+const NEW_EPOCH: NewEpoch = NewEpoch { created_ms: 1_000, segment_bytes_first: SEGMENT_BYTES_FIRST };
+
 const ID: StoreId = StoreId([0xc0; 16]);
 
 /// What a new store's state says.
@@ -27,7 +31,7 @@ fn open(disk: &TestDisk, state: CheckpointState) -> Recovered {
 }
 
 fn try_open(disk: &TestDisk, state: CheckpointState) -> Result<Recovered, LogError> {
-    recover(&disk.arc(), ID, &state, 1_000)
+    recover(&disk.arc(), ID, &state, NEW_EPOCH)
 }
 
 /// Appends a batch without syncing it; every payload names its sequence.

@@ -2,7 +2,8 @@ use crate::log::limits::FRAME_PAYLOAD_BYTES_MAX;
 use std::io;
 
 use super::*;
-use crate::log::limits::{MARK_BYTES, SEGMENT_BYTES_FIRST, SEGMENT_BYTES_MAX};
+use crate::base::limits::SEGMENT_BYTES_MAX;
+use crate::log::limits::MARK_BYTES;
 
 #[test]
 fn what_was_committed_is_read_after_reopening() {

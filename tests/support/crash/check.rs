@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use counterfoil::testing::SimDisk;
-use counterfoil::{Decision, EntryKind, LogStart, Position, Receipt, Store};
+use counterfoil::{Decision, EntryKind, Limits, LogStart, Position, Receipt, Store};
 
-use crate::crash::harness::{Process, Told};
+use crate::crash::harness::{Process, Told, limits};
 use crate::crash::model::{Model, Tables};
 use crate::crash::script::{Kind, Op, Step, operations};
 
@@ -16,6 +16,7 @@ pub(crate) struct Workload {
     pub(crate) script: Vec<Step>,
     pub(crate) operations: Vec<Op>,
     pub(crate) model: Model,
+    pub(crate) limits: Limits,
 }
 
 /// Work for a store that came back.
@@ -31,21 +32,27 @@ macro_rules! ensure {
 
 impl Workload {
     pub(crate) fn new(script: Vec<Step>) -> Self {
+        Self::with_limits(script, limits())
+    }
+
+    pub(crate) fn with_limits(script: Vec<Step>, limits: Limits) -> Self {
         let mut operations = operations(&script);
         operations.push(NEW_WORK);
         let model = Model::of(&operations);
         operations.pop();
-        Self { script, operations, model }
+        Self { script, operations, model, limits }
     }
 
     /// Opens what is there and checks everything; then tries every operation again and checks once more.
     pub(crate) fn check(&self, disk: &SimDisk, told: &Told) -> Result<(), String> {
-        let mut process = Process::new(disk.clone());
+        let mut process = Process::with(disk.clone(), self.limits.clone(), Told::default());
         process.open().map_err(|error| format!("it does not open: {error}"))?;
         let entries = self.check_state(process.store(), told)?;
-        process.store().assert_sound();
+        let report = process.store().verify().map_err(|error| format!("it cannot be checked: {error}"))?;
+        ensure!(report.is_clean(), "verify found {:#?}", report.problems);
         self.retry_everything(&mut process, told, entries)?;
         process.settle();
+        // The log is applied from its first entry, so that what came back is covered as well.
         process.store().assert_sound();
         process.close().map_err(|error| format!("it does not close: {error}"))
     }
@@ -62,6 +69,7 @@ impl Workload {
             let executed = self.model.place(*op).is_some_and(|place| place < entries);
             ensure!(!executed, "operation {op:?} was executed after the answer that it was not");
         }
+        ensure!(told.seen <= entries, "{} entries were seen in the tables and {entries} are left", told.seen);
         ensure!(tables == *self.model.after(entries), "after {entries} entries the tables are {tables:#?}");
         check_shown(store, told)?;
         check_log(store, told)?;
@@ -104,7 +112,7 @@ impl Workload {
         for op in self.operations.iter().chain([&NEW_WORK]) {
             let place = self.model.place(*op);
             let is_there = place.is_some_and(|place| place < entries);
-            if op.kind == Kind::Write {
+            if op.has_frame() && !op.has_receipt() {
                 if !is_there {
                     process.write(*op).map_err(|stopped| format!("{op:?}: {stopped:?}"))?;
                 }
@@ -135,8 +143,10 @@ fn check_shown(store: &Store, told: &Told) -> Result<(), String> {
     Ok(())
 }
 
-/// Sequences have no gap, epochs never fall, and every position that was shown is that of its own operation.
+/// Sequences have no gap, epochs never fall, and every position that was shown is that of its own operation, as far as the
+/// log is kept.
 fn check_log(store: &Store, told: &Told) -> Result<(), String> {
+    let floor = store.stats().oldest_sequence;
     let mut log = store.log(LogStart::Oldest).map_err(|error| error.to_string())?;
     let mut last: Option<Position> = None;
     let mut found = BTreeSet::new();
@@ -152,8 +162,11 @@ fn check_log(store: &Store, told: &Told) -> Result<(), String> {
         }
     }
     for (op, position) in told.positions() {
-        let slot = op.has_receipt().then(|| op.slot());
-        ensure!(found.contains(&(position, slot)), "the entry at {position} is no longer that of {op:?}");
+        let slot = op.has_slot().then(|| op.slot());
+        ensure!(
+            position.sequence < floor || found.contains(&(position, slot)),
+            "the entry at {position} is no longer that of {op:?}"
+        );
     }
     let end = store.stats().position;
     ensure!(last.is_none_or(|last| last == end), "the log ends at {last:?} and the store says {end}");

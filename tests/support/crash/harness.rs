@@ -6,7 +6,8 @@ use std::time::Duration;
 use counterfoil::testing::{SimDisk, VirtualClock, WALL_AT_START};
 use counterfoil::{Error, Execution, Limits, OpenError, Position, Receipt, Reply, Store, StoreBuilder};
 
-use crate::crash::script::{Kind, ORDER, ORDERS, Op, RECENT, Step, TOTALS};
+use crate::crash::phase::{Activity, Diary};
+use crate::crash::script::{FLEETING, Kind, ORDER, ORDERS, Op, RECENT, Step, TOTALS};
 
 /// Limits so small that everything happens within fifty operations: folds, checkpoints, eviction by redb.
 pub(crate) fn limits() -> Limits {
@@ -29,7 +30,7 @@ pub(crate) fn unmanned(clock: &VirtualClock) -> StoreBuilder {
 
 /// A builder that knows operations and tables and nothing else.
 pub(crate) fn declared() -> StoreBuilder {
-    Store::builder().operation(&ORDER).table(&ORDERS).table(&TOTALS).table(&RECENT)
+    Store::builder().operation(&ORDER).operation(&FLEETING).table(&ORDERS).table(&TOTALS).table(&RECENT)
 }
 
 /// Every file but those that every attempt to open may write.
@@ -50,6 +51,8 @@ pub(crate) struct Told {
     pub(crate) not_executed: BTreeMap<u32, Op>,
     /// Operations whose last answer was "unknown".
     pub(crate) unknown: BTreeMap<u32, Op>,
+    /// So many entries were seen by somebody who read the tables.
+    pub(crate) seen: usize,
 }
 
 impl Told {
@@ -74,14 +77,20 @@ impl Told {
 
     fn note_error(&mut self, op: Op, error: Error) -> Result<(), Error> {
         let list = match error.execution() {
-            Execution::Unknown => &mut self.unknown,
+            Execution::Unknown => {
+                // This attempt may have been executed, whatever was said of an earlier one.
+                self.not_executed.remove(&op.id);
+                &mut self.unknown
+            }
             Execution::NotExecuted | Execution::Executed => &mut self.not_executed,
         };
         if !self.receipts.contains_key(&op.id) {
             list.insert(op.id, op);
         }
         match (op.kind, error) {
-            (Kind::Fail, Error::Failed(_)) | (Kind::Panic, Error::Panicked { .. }) => Ok(()),
+            (Kind::Fail, Error::Failed(_))
+            | (Kind::Swallow, Error::Table(_))
+            | (Kind::Panic, Error::Panicked { .. }) => Ok(()),
             (_, error) => Err(error),
         }
     }
@@ -104,11 +113,18 @@ pub(crate) struct Process {
     pub(crate) limits: Limits,
     pub(crate) store: Option<Store>,
     pub(crate) told: Told,
+    /// What it was asked for, and when.
+    pub(crate) diary: Diary,
 }
 
 impl Process {
     pub(crate) fn new(disk: SimDisk) -> Self {
-        Self { disk, clock: VirtualClock::new(WALL_AT_START), limits: limits(), store: None, told: Told::default() }
+        Self::with(disk, limits(), Told::default())
+    }
+
+    /// With limits of its own, in a world that was told this already.
+    pub(crate) fn with(disk: SimDisk, limits: Limits, told: Told) -> Self {
+        Self { disk, clock: VirtualClock::new(WALL_AT_START), limits, store: None, told, diary: Diary::default() }
     }
 
     /// Creates or opens the store and works until the end or the first failure.
@@ -119,6 +135,8 @@ impl Process {
     }
 
     pub(crate) fn open(&mut self) -> Result<(), OpenError> {
+        let is_new = self.disk.read_file("IDENTITY").is_none();
+        self.diary.begin(&self.disk, if is_new { Activity::Creating } else { Activity::Opening });
         self.store = Some(builder(&self.clock, self.limits.clone()).open_in(&self.disk)?);
         Ok(())
     }
@@ -147,6 +165,7 @@ impl Process {
     }
 
     pub(crate) fn close(&mut self) -> Result<(), Error> {
+        self.diary.begin(&self.disk, Activity::Closing);
         self.store.take().map_or(Ok(()), Store::close)
     }
 
@@ -156,7 +175,33 @@ impl Process {
 
     pub(crate) fn step(&mut self, step: &Step) -> Result<(), Stopped> {
         match step {
-            Step::One(op) if op.kind == Kind::Write => self.write(*op),
+            Step::Idle => {
+                self.clock.advance(Duration::from_millis(150));
+                self.settle();
+                Ok(())
+            }
+            Step::Reopen => {
+                self.close().map_err(Stopped::Close)?;
+                self.open().map_err(Stopped::Open)
+            }
+            Step::One(_) | Step::Retry(_) | Step::Conflict(_) | Step::Batch(_) => self.work(|this| this.ask(step)),
+        }
+    }
+
+    /// Notes whether a checkpoint was made meanwhile.
+    fn work<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.diary.begin(&self.disk, Activity::Working { checkpoint: false });
+        let before = self.store().stats().checkpoints;
+        let outcome = work(self);
+        if self.store().stats().checkpoints > before {
+            self.diary.note_checkpoint();
+        }
+        outcome
+    }
+
+    fn ask(&mut self, step: &Step) -> Result<(), Stopped> {
+        match step {
+            Step::One(op) if op.has_frame() && !op.has_receipt() => self.write(*op),
             Step::One(op) | Step::Retry(op) => {
                 let op = *op;
                 let answer = self.store().execute(op.request(), move |tx| op.execute(tx));
@@ -172,21 +217,13 @@ impl Process {
                     other => panic!("another request under a key that was used is a conflict, not {other:?}"),
                 }
             }
-            Step::Idle => {
-                self.clock.advance(Duration::from_millis(150));
-                self.settle();
-                Ok(())
-            }
-            Step::Reopen => {
-                self.close().map_err(Stopped::Close)?;
-                self.open().map_err(Stopped::Open)
-            }
+            Step::Idle | Step::Reopen => unreachable!("these are no calls for work"),
         }
     }
 
     /// Lets the store do everything that is due.
-    pub(crate) fn settle(&self) {
-        while self.store().step().expect("the store is open") {}
+    pub(crate) fn settle(&mut self) {
+        while self.work(|this| this.store().step().expect("the store is open")) {}
     }
 
     /// All are noted before the first failure counts.
@@ -203,10 +240,17 @@ impl Process {
         outcome
     }
 
+    /// A plain write, or an operation whose receipt does not last.
     pub(crate) fn write(&mut self, op: Op) -> Result<(), Stopped> {
-        match self.store().write(move |tx| op.execute(tx).map(drop)) {
-            Ok(written) => {
-                let position = written.position.expect("it wrote something");
+        let written = if op.has_slot() {
+            self.store().execute(op.request(), move |tx| op.execute(tx)).map(|receipt| receipt.position())
+        } else {
+            let written = self.store().write(move |tx| op.execute(tx).map(drop));
+            written.map(|written| written.position.expect("it wrote something"))
+        };
+        match written {
+            Ok(position) => {
+                self.told.not_executed.remove(&op.id);
                 self.told.writes.insert(op.id, (op, position));
                 Ok(())
             }

@@ -20,6 +20,11 @@ impl Tables {
         store.read(Self::of).expect("the tables can be read")
     }
 
+    /// The same, where the state file may be out of reach.
+    pub(crate) fn try_read(store: &Store) -> Option<Self> {
+        store.read(Self::of).ok()
+    }
+
     pub(crate) fn of(view: &ReadView) -> Result<Self, counterfoil::TableError> {
         let mut tables = Self::default();
         for row in view.table(&ORDERS)?.range(..)? {
@@ -97,6 +102,11 @@ impl Model {
     /// The tables after so many entries.
     pub(crate) fn after(&self, entries: usize) -> &Tables {
         entries.checked_sub(1).map_or(&self.empty, |last| &self.entries[last].after)
+    }
+
+    /// After how many entries the tables are like this; the first number, since some change nothing.
+    pub(crate) fn seen(&self, tables: &Tables) -> Option<usize> {
+        (0..=self.entries.len()).find(|entries| self.after(*entries) == tables)
     }
 
     /// Which entry an operation is.

@@ -1,9 +1,16 @@
 //! The workload: operations of every outcome, alone and in batches, with retries, idle time and reopening in between.
 
-use counterfoil::{Decision, Failure, Operation, OperationType, Reply, Slot, Table, Tx};
+use std::time::Duration;
+
+use counterfoil::{Decision, Failure, Operation, OperationType, Reply, Retention, Slot, Table, Tx};
 
 /// The operation type of everything that has a receipt.
 pub(crate) const ORDER: OperationType = OperationType::new("order");
+
+/// One whose receipts are forgotten at once: its one key is free again for the next operation.
+pub(crate) const FLEETING: OperationType = OperationType::new("fleeting").retention(FORGOTTEN);
+
+const FORGOTTEN: Retention = Retention { replay: Duration::ZERO, refuse: Duration::ZERO };
 
 /// Amount and note by name.
 pub(crate) const ORDERS: Table<String, (u64, String)> = Table::new("orders");
@@ -27,8 +34,12 @@ pub(crate) enum Kind {
     Fail,
     /// Writes, then panics (without the hook's noise): nothing is stored.
     Panic,
+    /// Has an error of a table, ignores it and answers: nothing is stored.
+    Swallow,
     /// A plain write, without a receipt.
     Write,
+    /// Takes the place of the last one of its kind, whose receipt is forgotten.
+    Fleeting,
 }
 
 /// One operation. Its number is its key and decides its amount.
@@ -41,11 +52,17 @@ pub(crate) struct Op {
 impl Op {
     /// Whether the log gets an entry for it.
     pub(crate) const fn has_frame(self) -> bool {
-        !matches!(self.kind, Kind::Fail | Kind::Panic)
+        !matches!(self.kind, Kind::Fail | Kind::Panic | Kind::Swallow)
     }
 
-    pub(crate) const fn has_receipt(self) -> bool {
+    /// Whether its entry in the log names a slot.
+    pub(crate) const fn has_slot(self) -> bool {
         self.has_frame() && !matches!(self.kind, Kind::Write)
+    }
+
+    /// Whether it leaves a receipt that lasts.
+    pub(crate) const fn has_receipt(self) -> bool {
+        self.has_slot() && !matches!(self.kind, Kind::Fleeting)
     }
 
     pub(crate) const fn amount(self) -> u64 {
@@ -61,14 +78,24 @@ impl Op {
         match self.kind {
             Kind::Move => format!("moved-{:04}", self.id),
             Kind::Write => format!("write-{:04}", self.id),
-            Kind::Create | Kind::Large(_) | Kind::Reject | Kind::Fail | Kind::Panic => format!("order-{:04}", self.id),
+            Kind::Fleeting => format!("fleeting-{:04}", self.id),
+            Kind::Create | Kind::Large(_) | Kind::Reject | Kind::Fail | Kind::Panic | Kind::Swallow => {
+                format!("order-{:04}", self.id)
+            }
         }
     }
 
     pub(crate) fn note_bytes(self) -> usize {
         match self.kind {
             Kind::Large(bytes) => bytes,
-            Kind::Create | Kind::Move | Kind::Reject | Kind::Fail | Kind::Panic | Kind::Write => 20,
+            Kind::Create
+            | Kind::Move
+            | Kind::Reject
+            | Kind::Fail
+            | Kind::Panic
+            | Kind::Swallow
+            | Kind::Write
+            | Kind::Fleeting => 20,
         }
     }
 
@@ -78,6 +105,9 @@ impl Op {
     }
 
     pub(crate) fn slot(self) -> Slot {
+        if self.kind == Kind::Fleeting {
+            return Slot::new("acme", "alice", FLEETING.name(), "again").expect("a good slot");
+        }
         Slot::new(self.tenant(), "alice", ORDER.name(), format!("key-{}", self.id)).expect("a good slot")
     }
 
@@ -87,7 +117,11 @@ impl Op {
 
     /// The same key for another amount is a conflict.
     pub(crate) fn request_for(self, amount: u64) -> Operation {
-        let request = ORDER.request(self.tenant(), "alice", format!("key-{}", self.id)).expect("a good slot");
+        let request = if self.kind == Kind::Fleeting {
+            FLEETING.request("acme", "alice", "again").expect("a good slot")
+        } else {
+            ORDER.request(self.tenant(), "alice", format!("key-{}", self.id)).expect("a good slot")
+        };
         request.json(&(self.id, amount)).expect("plain numbers")
     }
 
@@ -103,6 +137,9 @@ impl Op {
             moved = Some(name);
         }
         orders.insert_new(self.row(), &row)?;
+        if self.kind == Kind::Swallow {
+            assert!(orders.insert_new(self.row(), &row).is_err(), "the row is there already");
+        }
         let totals = tx.table(&TOTALS)?;
         if totals.update(self.bucket(), |total| *total += self.amount())?.is_none() {
             totals.put(self.bucket(), &self.amount())?;
@@ -114,7 +151,7 @@ impl Op {
             recent.remove(before)?;
         }
         match self.kind {
-            Kind::Create | Kind::Large(_) | Kind::Move | Kind::Write => {
+            Kind::Create | Kind::Large(_) | Kind::Move | Kind::Swallow | Kind::Write | Kind::Fleeting => {
                 Ok(Reply::created().resource_id(self.row()).json(&(total, moved))?.into())
             }
             Kind::Reject => Ok(Decision::Reject(Reply::new(409)?.json(&self.id)?)),

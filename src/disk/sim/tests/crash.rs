@@ -46,6 +46,53 @@ fn a_prefix_a_suffix_and_a_hole_can_survive() -> io::Result<()> {
     Ok(())
 }
 
+/// Writes behind the end, cuts, and grows, in a file whose name is durable beside one whose name is not.
+fn lengths_and_names() -> io::Result<SimDisk> {
+    let (disk, file) = one_file("a")?;
+    file.write_all_at(0, b"12345678")?;
+    file.sync_data()?;
+    file.write_all_at(8, b"9")?;
+    file.set_len(4)?;
+    disk.open("b", OpenMode::Create)?.write_all_at(0, b"new")?;
+    Ok(disk)
+}
+
+#[test]
+fn changes_of_length_are_kept_or_lost_apart_from_writes() -> io::Result<()> {
+    let disk = lengths_and_names()?;
+    assert_eq!(after(&disk, &Survival::WithoutLengths, "a").as_deref(), Some(&b"123456789"[..]));
+    assert_eq!(after(&disk, &Survival::WithoutLengths, "b").as_deref(), Some(&b"new"[..]));
+    assert_eq!(after(&disk, &Survival::OnlyMetadata, "a").as_deref(), Some(&b"1234"[..]));
+    assert_eq!(after(&disk, &Survival::OnlyMetadata, "b").as_deref(), Some(&b"\0\0\0"[..]), "its length came alone");
+    Ok(())
+}
+
+#[test]
+fn entries_of_a_directory_are_kept_or_lost_apart_from_content() -> io::Result<()> {
+    let disk = lengths_and_names()?;
+    assert_eq!(after(&disk, &Survival::WithoutNames, "a").as_deref(), Some(&b"1234"[..]));
+    assert_eq!(after(&disk, &Survival::WithoutNames, "b"), None);
+    assert_eq!(after(&disk, &Survival::OnlyNames, "a").as_deref(), Some(&b"12345678"[..]));
+    assert_eq!(after(&disk, &Survival::OnlyNames, "b").as_deref(), Some(&b""[..]), "an entry of an empty file");
+    let disk = lengths_and_names()?;
+    disk.rename("b", "c")?;
+    disk.remove("a")?;
+    let crashed = disk.crash(&Survival::WithoutNames);
+    assert_eq!(crashed.files().into_keys().collect::<Vec<_>>(), ["a"], "removed and renamed in the cache only");
+    let crashed = disk.crash(&Survival::OnlyNames);
+    assert_eq!(crashed.files().into_keys().collect::<Vec<_>>(), ["c"]);
+    Ok(())
+}
+
+#[test]
+fn every_place_of_a_prefix_and_of_a_hole_is_selected_once() {
+    let all = Survival::every_place(40, 2);
+    for place in 1..40 {
+        assert!(all.contains(&Survival::Prefix(place)) && all.contains(&Survival::AllButOne(place)), "{place}");
+    }
+    assert!(all.iter().enumerate().all(|(place, survival)| !all[..place].contains(survival)));
+}
+
 #[test]
 fn chance_loses_keeps_and_reorders_writes_and_a_seed_repeats_exactly() -> io::Result<()> {
     let (disk, file) = one_file("a")?;

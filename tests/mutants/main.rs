@@ -1,0 +1,111 @@
+//! Stores with one safety off. The suites that hunt for losses, doubles and lies must notice each of them; what they do
+//! is the same to the letter as in their own tests, where they find nothing.
+//!
+//! `cargo test --release --all-features --test mutants -- --nocapture` prints who noticed what, and where.
+//! `COUNTERFOIL_MUTANT=SyncSkipped` looks at that one only.
+#![cfg(feature = "mutants")]
+
+#[path = "../support/crash/mod.rs"]
+#[expect(dead_code, reason = "other suites use the rest")]
+mod crash;
+
+use counterfoil::testing::Mutant;
+
+use crate::crash::hunt::{Effort, hunt};
+use crate::crash::{damage, harness, scenarios, threads};
+
+/// Each mutant, and who notices it: a scenario of the crash suites by its name, or one of the other suites' parts.
+const NOTICED_BY: [(Mutant, &str); 14] = [
+    (Mutant::SyncSkipped, "append"),
+    (Mutant::AnsweredBeforeSync, "append"),
+    (Mutant::DirectoryNotSynced, "rollover"),
+    (Mutant::DurableBeforeIgnored, LOST_FRAMES),
+    (Mutant::TailNotCopied, "killed, cache kept"),
+    (Mutant::AppendedInPlace, TORN_BATCH),
+    (Mutant::EpochNotInChecksum, FRAME_OF_ANOTHER_EPOCH),
+    (Mutant::PublishedBeforeSync, "failed sync, log"),
+    (Mutant::ExpiryRowLeft, "forgotten receipts"),
+    (Mutant::PoisonIgnored, "failed sync, log"),
+    (Mutant::OnePhaseCheckpoint, "failed sync, state"),
+    (Mutant::FolderPublishes, LONG_CHECKPOINT),
+    (Mutant::RemovedBeforeCheckpoint, "removal"),
+    (Mutant::TableErrorsForgotten, "forgotten receipts"),
+];
+
+const LOST_FRAMES: &str = "corruption: lost frames";
+const TORN_BATCH: &str = "corruption: a torn batch";
+const FRAME_OF_ANOTHER_EPOCH: &str = "corruption: another epoch's";
+const LONG_CHECKPOINT: &str = "failing disk: a slow sync";
+
+/// Lets one of the suites look at a store. An error is what it found.
+fn look(suite: &str, mutant: Option<Mutant>, effort: Effort) -> Result<(), (String, String)> {
+    let limits = || {
+        let mut limits = harness::limits();
+        limits.mutant = mutant;
+        limits
+    };
+    let found = |fault| ("-".to_owned(), fault);
+    match suite {
+        TORN_BATCH => damage::torn_batch(&limits()).map_err(found),
+        LOST_FRAMES => damage::lost_frames(&limits()).map_err(found),
+        FRAME_OF_ANOTHER_EPOCH => damage::frame_of_another_epoch(&limits()).map_err(found),
+        LONG_CHECKPOINT => threads::a_checkpoint_that_takes_long(&limits()).map_err(found),
+        name => {
+            let named = scenarios::all().into_iter().find(|scenario| scenario.name == name);
+            let mut scenario = named.unwrap_or_else(|| panic!("there is no scenario {name}"));
+            scenario.workload.limits.mutant = mutant;
+            match hunt(&scenario, effort) {
+                Ok(_) => Ok(()),
+                Err(violation) => {
+                    Err((violation.point.to_string(), format!("{}: {}", violation.path, violation.fault)))
+                }
+            }
+        }
+    }
+}
+
+/// The scenarios that notice a mutant, for whoever has to find out why the one that should does not.
+fn others(mutant: Mutant) -> Vec<&'static str> {
+    let names = scenarios::all().into_iter().map(|scenario| scenario.name);
+    names.filter(|name| look(name, Some(mutant), Effort::percent(4)).is_err()).collect()
+}
+
+/// The first line, and not too much of it.
+fn short(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(150).collect()
+}
+
+#[test]
+fn every_mutant_is_noticed_by_the_suites() {
+    assert_eq!(NOTICED_BY.map(|(mutant, _)| mutant), Mutant::ALL);
+    println!("{:<24}{:<28}{:>6}  what it said", "mutant", "noticed by", "point");
+    let mut survivors = Vec::new();
+    let only = std::env::var("COUNTERFOIL_MUTANT").ok();
+    for (mutant, suite) in NOTICED_BY {
+        if only.as_ref().is_some_and(|only| *only != format!("{mutant:?}")) {
+            continue;
+        }
+        match look(suite, Some(mutant), Effort::percent(25)) {
+            Err((point, said)) => {
+                println!("{:<24}{suite:<28}{point:>6}  {}", format!("{mutant:?}"), short(&said));
+            }
+            Ok(()) => {
+                println!("{:<24}{suite:<28}{:>6}  NOTHING; others: {:?}", format!("{mutant:?}"), "-", others(mutant));
+                survivors.push(mutant);
+            }
+        }
+    }
+    assert!(survivors.is_empty(), "nobody noticed {survivors:?}");
+}
+
+#[test]
+fn a_store_that_is_no_mutant_is_found_sound_by_the_same_suites() {
+    let mut suites = NOTICED_BY.map(|(_, suite)| suite).to_vec();
+    suites.sort_unstable();
+    suites.dedup();
+    for suite in suites {
+        if let Err((point, said)) = look(suite, None, Effort::from_environment()) {
+            panic!("{suite}, crash point {point}: {said}");
+        }
+    }
+}
