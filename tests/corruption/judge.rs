@@ -70,12 +70,9 @@ impl Seen {
     }
 
     fn error(&mut self, error: &Error) {
-        let is_damage = match error {
-            Error::Corrupt(_) => true,
-            // A closure met it: its own error is that of the table.
-            Error::Failed(failure) => failure.downcast_ref::<TableError>().is_some_and(is_damage),
-            _ => false,
-        };
+        // Where a closure met it, its own error is that of the table.
+        let is_damage = matches!(error, Error::Corrupt(_))
+            || matches!(error, Error::Failed(failure) if failure.downcast_ref().is_some_and(is_damage));
         if is_damage { self.found.push(error.to_string()) } else { self.wrong(error) }
     }
 }
