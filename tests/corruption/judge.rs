@@ -70,9 +70,9 @@ impl Seen {
     }
 
     fn error(&mut self, error: &Error) {
-        // A closure that met damage fails with the error of the table as its own.
-        let of_a_table = |error: &Error| matches!(error, Error::Failed(failure) if failure.downcast_ref::<TableError>().is_some_and(is_damage));
-        let is_damage = matches!(error, Error::Corrupt(_)) || of_a_table(error);
+        // Where a closure met it, its own error is that of the table.
+        let is_damage = matches!(error, Error::Corrupt(_))
+            || matches!(error, Error::Failed(failure) if failure.downcast_ref().is_some_and(is_damage));
         if is_damage { self.found.push(error.to_string()) } else { self.wrong(error) }
     }
 }
