@@ -50,7 +50,7 @@ pub(crate) const ONLY: &str = "COUNTERFOIL_CRASH_POINT";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     /// One crash point in so many of each phase, and one survival in so many at each of those.
-    pub(crate) every: u64,
+    every: u64,
     /// Seeds of each random kind of survival.
     seeds: u64,
     only: Option<u64>,
@@ -75,15 +75,24 @@ impl Effort {
 
     /// Those of a list that are tried; which ones differs from place to place.
     fn pick<T>(&self, all: Vec<T>, place: u64) -> impl Iterator<Item = T> {
-        let every = usize::try_from(self.every).unwrap_or(usize::MAX);
-        let first = usize::try_from(place % self.every).unwrap_or(0).min(all.len().saturating_sub(1));
-        all.into_iter().skip(first).step_by(every)
+        sampled(all, self.every, place)
+    }
+
+    /// What is full effort at one in so many: everything, if it is about one crash point.
+    pub(crate) fn of(&self, every: u64) -> u64 {
+        if self.only.is_some() { 1 } else { every * self.every }
     }
 
     /// This many of something that is only counted.
     pub(crate) fn count(&self, full: u64) -> u64 {
         (full / self.every / self.every).max(1)
     }
+}
+
+/// One in so many of a list, and at least one; the place decides where it begins.
+pub(crate) fn sampled<T>(all: Vec<T>, every: u64, place: u64) -> impl Iterator<Item = T> {
+    let first = usize::try_from(place % every).unwrap_or(0).min(all.len().saturating_sub(1));
+    all.into_iter().skip(first).step_by(usize::try_from(every).unwrap_or(usize::MAX))
 }
 
 const SEEDS: u64 = 6;

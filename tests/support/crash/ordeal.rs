@@ -1,12 +1,12 @@
 //! What can befall a workload, and how each crash point of it is reached.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use counterfoil::testing::{CallKind, Fault, FaultError, SimDisk, Survival};
 
 use crate::crash::check::Workload;
 use crate::crash::harness::{Process, Told};
-use crate::crash::hunt::{Effort, Scenario};
+use crate::crash::hunt::{Effort, Scenario, sampled};
 use crate::crash::lives;
 use crate::crash::model::Tables;
 use crate::crash::phase::{Course, Phase};
@@ -144,7 +144,7 @@ impl Ordeal {
             Self::LossInRecovery { every, thrice } => {
                 interrupt(&mut process, scenario, point);
                 let mut recovery =
-                    Recovery { workload, told: &process.told, every: every * effort.every, tried: HashSet::new() };
+                    Recovery { workload, told: &process.told, every: effort.of(every), tried: HashSet::new() };
                 for survival in [Survival::Everything, Survival::Nothing, Survival::Random(point)] {
                     let path = format!("power lost at operation {point}, {survival:?} survives");
                     let image = process.disk.crash(&survival);
@@ -233,7 +233,16 @@ struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
-    /// Loses power at operations of the opening of an image, from this one on; then, so many times more, at operations
+    /// Of each phase its share, and at least one; which ones differs from place to place.
+    fn cuts(&self, course: &Course, place: u64) -> Vec<u64> {
+        let mut by_phase: BTreeMap<Phase, Vec<u64>> = BTreeMap::new();
+        for cut in 1..=course.operations() {
+            by_phase.entry(course.phase(cut)).or_default().push(cut);
+        }
+        by_phase.into_values().flat_map(|cuts| sampled(cuts, self.every, place)).collect()
+    }
+
+    /// Loses power at operations of the opening of an image; which ones depends on `first`; then, so many times more, at operations
     /// of the opening after that.
     fn lose_again(
         &mut self,
@@ -251,8 +260,7 @@ impl Recovery<'_> {
         whole.disk.start_trace();
         whole.open().map_err(|error| (path.to_owned(), format!("it does not open: {error}")))?;
         let course = Course::of(&whole.disk, &whole.diary);
-        let places = usize::try_from(self.every).unwrap_or(usize::MAX);
-        for cut in (1 + first % self.every..=course.operations()).step_by(places) {
+        for cut in self.cuts(&course, first) {
             let mut dying = process();
             dying.disk.power_cut_at(cut);
             drop(dying.open());
