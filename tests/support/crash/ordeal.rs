@@ -161,7 +161,8 @@ impl Ordeal {
 fn interrupt(process: &mut Process, scenario: &Scenario, cut: u64) {
     process.disk.power_cut_at(cut);
     let ended = process.run(rest(scenario));
-    assert_eq!(ended.is_err(), process.disk.is_off(), "only a cut ends a run: {ended:?}");
+    // A segment that cannot be removed while the store is being closed is no error.
+    assert!(ended.is_ok() || process.disk.is_off(), "only a cut ends a run: {ended:?}");
 }
 
 /// Kills the process, opens the store from the cache, and hears what it answers.
