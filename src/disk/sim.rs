@@ -25,6 +25,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::{Disk, DiskFile, DiskLock, OpenMode, name};
 
+mod content;
 mod fault;
 mod gate;
 mod handle;

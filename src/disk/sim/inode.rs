@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::SECTOR_BYTES;
+use super::content::Content;
 use super::rng::Rng;
 use super::survival::{Change, Fate, Fates};
 
@@ -81,9 +82,9 @@ fn put(content: &mut Vec<u8>, offset: usize, data: &[u8]) {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inode {
     /// What a loss of power leaves when nothing un-synced survives.
-    pub(super) durable: Arc<Vec<u8>>,
+    pub(super) durable: Arc<Content>,
     /// What reads see.
-    pub(super) cached: Arc<Vec<u8>>,
+    pub(super) cached: Arc<Content>,
     /// What the next sync makes durable, oldest first, numbered across the whole disk.
     ///
     /// Usually `durable` with these applied is `cached`; after a sync that dropped data it is not.
@@ -92,20 +93,21 @@ pub(super) struct Inode {
 
 impl Inode {
     /// A file whose content is durable.
-    pub(super) fn settled(content: Arc<Vec<u8>>) -> Self {
+    pub(super) fn settled(content: Arc<Content>) -> Self {
         Self { durable: Arc::clone(&content), cached: content, pending: Vec::new() }
     }
 
     /// Changes the cache and remembers that no sync covers it yet.
     pub(super) fn change(&mut self, number: u64, op: FileOp) {
-        op.apply(Arc::make_mut(&mut self.cached));
+        let cached: &mut Content = Arc::make_mut(&mut self.cached);
+        op.apply(cached);
         self.pending.push((number, op));
     }
 
     /// An honest sync.
     pub(super) fn sync(&mut self) {
         if !self.pending.is_empty() {
-            let durable = Arc::make_mut(&mut self.durable);
+            let durable: &mut Content = Arc::make_mut(&mut self.durable);
             self.pending.drain(..).for_each(|(_, op)| op.apply(durable));
         }
     }
@@ -119,12 +121,12 @@ impl Inode {
     pub(super) fn evict(&mut self) {
         let mut content = Vec::clone(&self.durable);
         self.pending.iter().for_each(|(_, op)| op.apply(&mut content));
-        self.cached = Arc::new(content);
+        self.cached = Arc::new(content.into());
     }
 
     /// The content after a loss of power.
-    pub(super) fn survivor(&self, fates: &mut Fates) -> Arc<Vec<u8>> {
-        if self.pending.is_empty() {
+    pub(super) fn survivor(&self, fates: &mut Fates) -> Arc<Content> {
+        if self.pending.iter().all(|(number, _)| fates.of(*number) == Fate::Lost) {
             return Arc::clone(&self.durable);
         }
         let mut content = Vec::clone(&self.durable);
@@ -143,6 +145,6 @@ impl Inode {
                 }
             }
         }
-        Arc::new(content)
+        Arc::new(content.into())
     }
 }

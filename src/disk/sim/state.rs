@@ -211,7 +211,7 @@ impl State {
             }
         }
         let inode = self.file(name).unwrap_or_else(|_| self.link_new_file(name));
-        *self.inode_mut(inode) = Inode::settled(Arc::new(content));
+        *self.inode_mut(inode) = Inode::settled(Arc::new(content.into()));
         self.settle_name(name);
     }
 

@@ -263,6 +263,6 @@ fn lives() -> Scenario {
     let mut limits = harness::limits();
     limits.segment_bytes_first = SEGMENT_BYTES;
     limits.checkpoint_log_bytes = 6000;
-    let ordeal = Ordeal::Lives { count: 2200 };
+    let ordeal = Ordeal::Lives { count: 3600 };
     Scenario { ordeal, lacks: Vec::new(), ..scenario("long lives", limits, None, Vec::new()) }
 }
