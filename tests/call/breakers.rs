@@ -89,6 +89,7 @@ fn negative_answers_cancellations_and_short_deadlines_of_callers_do_not_open_it(
         assert!(dropped.as_mut().poll(&mut cx).is_pending());
     }
     assert_eq!(caller.breaker_state("get", None), Some(BreakerState::Closed));
+    world.advance(Duration::from_secs(11));
     for _ in 0..10 {
         let _ = world.run(caller.call(Call::read("get"), |_| take(&world, 500, Ok("slow"))));
     }

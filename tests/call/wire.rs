@@ -71,7 +71,9 @@ fn malformed_headers_are_named_and_never_guessed() {
         ("x-previous-attempts", vec!["4294967296"], MalformedFault::TooLong),
     ] {
         let mut headers = HeaderMap::new();
-        values.iter().for_each(|value| drop(headers.append(header, HeaderValue::from_static(value))));
+        for value in &values {
+            headers.append(header, HeaderValue::from_static(value));
+        }
         let error = propagate::http::inbound(&headers, NOW).unwrap_err();
         assert_eq!((error.header, error.fault), (header, fault), "{values:?}");
     }
