@@ -8,6 +8,7 @@ mod plot;
 mod report;
 mod simulation;
 
+use std::error::Error;
 use std::process::ExitCode;
 
 use args::Args;
@@ -30,16 +31,23 @@ fn main() -> ExitCode {
             return ExitCode::from(EXIT_USAGE);
         }
     };
-    let runs = all(&args);
-    print!("{}", report::table(&runs));
+    show(&args).map_or_else(
+        |error| {
+            eprintln!("storm: {error}");
+            ExitCode::from(EXIT_USAGE)
+        },
+        |()| ExitCode::SUCCESS,
+    )
+}
+
+fn show(args: &Args) -> Result<(), Box<dyn Error>> {
+    let runs = all(args);
+    print!("{}", report::table(&runs)?);
     if let Some(path) = &args.svg {
-        if let Err(error) = std::fs::write(path, plot::svg(&runs)) {
-            eprintln!("storm: {}: {error}", path.display());
-            return ExitCode::from(EXIT_USAGE);
-        }
+        std::fs::write(path, plot::svg(&runs)?).map_err(|error| format!("{}: {error}", path.display()))?;
         println!("\nplot: {}", path.display());
     }
-    ExitCode::SUCCESS
+    Ok(())
 }
 
 fn all(args: &Args) -> Vec<report::Run> {

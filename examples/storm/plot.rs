@@ -1,6 +1,6 @@
 //! The plot: for each scenario what part of the operations was useful over time, one line for each policy.
 
-use std::fmt::Write;
+use std::fmt::{Error, Result, Write};
 use std::time::Duration;
 
 use crate::report::Run;
@@ -23,7 +23,7 @@ const fn colour(policy: Policy) -> &'static str {
     }
 }
 
-pub(crate) fn svg(runs: &[Run]) -> String {
+pub(crate) fn svg(runs: &[Run]) -> std::result::Result<String, Error> {
     let panels = f64::from(u32::try_from(Scenario::ALL.len()).expect("few"));
     let (width, height) = (LEFT + WIDTH + 20.0, TOP + panels * (HEIGHT + GAP));
     let mut svg = format!(
@@ -34,32 +34,32 @@ pub(crate) fn svg(runs: &[Run]) -> String {
     for (place, policy) in (0..).zip(Policy::ALL) {
         let x = LEFT + 130.0 * f64::from(place);
         let colour = colour(policy);
-        let _ = writeln!(
+        writeln!(
             svg,
             "<rect x=\"{x}\" y=\"30\" width=\"14\" height=\"4\" fill=\"{colour}\"/><text x=\"{}\" y=\"37\">{}</text>",
             x + 20.0,
             policy.name()
-        );
+        )?;
     }
     for (panel, scenario) in (0..).zip(Scenario::ALL) {
         let top = TOP + f64::from(panel) * (HEIGHT + GAP);
-        axes(&mut svg, scenario, top);
+        axes(&mut svg, scenario, top)?;
         for run in runs.iter().filter(|run| run.scenario == scenario) {
-            line(&mut svg, run, top);
+            line(&mut svg, run, top)?;
         }
     }
     svg.push_str("</svg>\n");
-    svg
+    Ok(svg)
 }
 
 fn x(at: Duration) -> f64 {
     LEFT + WIDTH * at.as_secs_f64() / ENDS.as_secs_f64()
 }
 
-fn axes(svg: &mut String, scenario: Scenario, top: f64) {
+fn axes(svg: &mut String, scenario: Scenario, top: f64) -> Result {
     let bottom = top + HEIGHT;
     let (from, to) = (x(BEGINS), x(HEALTHY));
-    let _ = writeln!(
+    writeln!(
         svg,
         "<rect x=\"{from:.1}\" y=\"{top}\" width=\"{:.1}\" height=\"{HEIGHT}\" fill=\"#f3e6e6\"/>\n\
          <rect x=\"{LEFT}\" y=\"{top}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"none\" stroke=\"#999\"/>\n\
@@ -72,15 +72,15 @@ fn axes(svg: &mut String, scenario: Scenario, top: f64) {
         LEFT - 6.0,
         top + 10.0,
         LEFT - 6.0,
-    );
+    )?;
     for seconds in (0..=ENDS.as_secs()).step_by(10) {
         let at = x(Duration::from_secs(seconds));
-        let _ =
-            writeln!(svg, "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{seconds} s</text>", bottom + 16.0);
+        writeln!(svg, "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{seconds} s</text>", bottom + 16.0)?;
     }
+    Ok(())
 }
 
-fn line(svg: &mut String, run: &Run, top: f64) {
+fn line(svg: &mut String, run: &Run, top: f64) -> Result {
     // A second at a time: a quarter of one is mostly noise.
     let seconds = (0..ENDS.as_secs() - 1).map(Duration::from_secs);
     let points = seconds.map(|from| {
@@ -89,9 +89,5 @@ fn line(svg: &mut String, run: &Run, top: f64) {
     });
     let points: Vec<_> = points.collect();
     let colour = colour(run.policy);
-    let _ = writeln!(
-        svg,
-        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"/>",
-        points.join(" ")
-    );
+    writeln!(svg, "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"/>", points.join(" "))
 }

@@ -1,6 +1,6 @@
 //! The table.
 
-use std::fmt::Write;
+use std::fmt::{Error, Write};
 
 use crate::simulation::policy::Policy;
 use crate::simulation::scenario::Scenario;
@@ -14,12 +14,12 @@ pub(crate) struct Run {
     pub(crate) trace: Trace,
 }
 
-pub(crate) fn table(runs: &[Run]) -> String {
+pub(crate) fn table(runs: &[Run]) -> Result<String, Error> {
     let mut text = String::new();
     let mut last = None;
     for Run { scenario, policy, trace } in runs {
         if last.replace(*scenario) != Some(*scenario) {
-            let _ = writeln!(
+            writeln!(
                 text,
                 "\n{:<18}{:>18} {:>9} {:>10} {:>7} {:>9}",
                 scenario.name(),
@@ -28,21 +28,21 @@ pub(crate) fn table(runs: &[Run]) -> String {
                 "abandoned",
                 "late",
                 "recovers"
-            );
+            )?;
         }
         let useful = format!("{} of {}", trace.useful, trace.operations);
         let late = percent(trace.goodput_late() / trace.goodput_before());
         let recovers =
             trace.recovered_after().map_or("never".to_owned(), |after| format!("{:.2} s", after.as_secs_f64()));
-        let _ = writeln!(
+        writeln!(
             text,
             "  {:<16}{useful:>18} {:>9.2} {:>10} {late:>7} {recovers:>9}",
             policy.name(),
             trace.amplification(),
             percent(trace.abandoned_part()),
-        );
+        )?;
     }
-    text
+    Ok(text)
 }
 
 fn percent(part: f64) -> String {

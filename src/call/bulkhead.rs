@@ -225,17 +225,13 @@ mod tests {
     use super::*;
 
     fn granted(entry: Entry) -> Permit {
-        match entry {
-            Entry::Granted(permit) => permit,
-            other => panic!("{other:?}"),
-        }
+        let Entry::Granted(permit) = entry else { panic!("{entry:?}") };
+        permit
     }
 
     fn queued(entry: Entry) -> Place {
-        match entry {
-            Entry::Queued(place) => place,
-            other => panic!("{other:?}"),
-        }
+        let Entry::Queued(place) = entry else { panic!("{entry:?}") };
+        place
     }
 
     #[derive(Default)]

@@ -95,7 +95,7 @@ mod tests {
         drop(listener);
         assert!(cancel.state().wakers.is_empty());
         let late = cancel.listen();
-        cancel.clone().cancel();
+        cancel.cancel();
         assert!(late.is_cancelled() && late.poll(Waker::noop()) && cancel.is_cancelled());
     }
 }

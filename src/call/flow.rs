@@ -232,10 +232,7 @@ impl Flow {
     /// Whether the place in the pool that [`Step::Queue`] waits for is there; if not, `waker` is woken when it is.
     #[must_use]
     pub fn permit_is_ready(&self, waker: &Waker) -> bool {
-        match &self.state {
-            State::Queued { place, .. } => place.is_granted(waker),
-            _ => true,
-        }
+        if let State::Queued { place, .. } = &self.state { place.is_granted(waker) } else { true }
     }
 
     /// Sends a second attempt beside the first, if hedges have a place and a budget for it, and the breaker lets it.
@@ -385,7 +382,12 @@ impl Flow {
                 }
                 self.stop(Stop::new(StopReason::Cancelled, Phase::Attempt), now);
             }
-            _ => self.stop(Stop::new(StopReason::Cancelled, Phase::Attempt), now),
+            State::Start
+            | State::Admission { .. }
+            | State::Breaker { .. }
+            | State::Queued { .. }
+            | State::Backoff { .. }
+            | State::Moving => self.stop(Stop::new(StopReason::Cancelled, Phase::Attempt), now),
         }
     }
 

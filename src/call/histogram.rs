@@ -6,7 +6,7 @@ const PARTS_BITS: u32 = 4;
 const PARTS: u64 = 1 << PARTS_BITS;
 /// Up to 2^40 microseconds, twelve days.
 const OCTAVES: usize = 37;
-const BUCKETS: usize = OCTAVES * PARTS as usize;
+const BUCKETS: usize = OCTAVES << PARTS_BITS;
 
 /// How long things took. A bucket is at most a sixteenth of its value wide, so what is read is at most so much too long
 /// and never too short.

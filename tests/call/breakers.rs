@@ -20,7 +20,7 @@ fn caller(world: &std::sync::Arc<World>) -> Caller {
 
 fn fail(world: &std::sync::Arc<World>, caller: &Caller, times: usize) {
     for _ in 0..times {
-        let _ = play(world, caller, Call::read("get"), &[(1, Err(CUT))]);
+        drop(play(world, caller, Call::read("get"), &[(1, Err(CUT))]));
     }
 }
 
@@ -75,7 +75,7 @@ fn negative_answers_cancellations_and_short_deadlines_of_callers_do_not_open_it(
     let caller = caller(&world);
     for kind in [Kind::Permanent, Kind::Conflict, Kind::Throttled, Kind::Cancelled] {
         for _ in 0..20 {
-            let _ = play(&world, &caller, Call::read("get"), &[(1, Err(Verdict::not_applied(kind)))]);
+            drop(play(&world, &caller, Call::read("get"), &[(1, Err(Verdict::not_applied(kind)))]));
         }
     }
     for _ in 0..50 {
@@ -91,7 +91,7 @@ fn negative_answers_cancellations_and_short_deadlines_of_callers_do_not_open_it(
     assert_eq!(caller.breaker_state("get", None), Some(BreakerState::Closed));
     world.advance(Duration::from_secs(11));
     for _ in 0..10 {
-        let _ = world.run(caller.call(Call::read("get"), |_| take(&world, 500, Ok("slow"))));
+        drop(world.run(caller.call(Call::read("get"), |_| take(&world, 500, Ok("slow")))));
     }
     assert_eq!(caller.breaker_state("get", None), Some(BreakerState::Open), "timeouts in full do");
 }
@@ -124,7 +124,7 @@ fn one_tenant_does_not_open_it_for_another() {
     let caller = caller(&world);
     let of = |tenant: &str| Call::read("get").tenant(Tenant::new(tenant).unwrap());
     for _ in 0..10 {
-        let _ = play(&world, &caller, of("bad"), &[(1, Err(CUT))]);
+        drop(play(&world, &caller, of("bad"), &[(1, Err(CUT))]));
     }
     assert!(play(&world, &caller, of("bad"), &[(1, Ok("answer"))]).1.is_empty());
     assert_eq!(play(&world, &caller, of("good"), &[(1, Ok("answer"))]).0.success(), Some("answer"));

@@ -33,11 +33,20 @@ fn hedged() -> Hedged {
 }
 
 /// Counts those that were dropped before they had answered.
-struct Loser<'a>(&'a Cell<u32>);
+struct Loser<'a> {
+    dropped: &'a Cell<u32>,
+    answered: bool,
+}
+
+impl Loser<'_> {
+    fn wins(&mut self) {
+        self.answered = true;
+    }
+}
 
 impl Drop for Loser<'_> {
     fn drop(&mut self) {
-        self.0.set(self.0.get() + 1);
+        self.dropped.set(self.dropped.get() + u32::from(!self.answered));
     }
 }
 
@@ -48,10 +57,11 @@ fn whichever_answers_first_wins_and_the_loser_is_dropped_before_the_winner_retur
     let begun = world.now();
     let finished = world.run(caller.hedged_read(Call::read("get"), |attempt: Attempt| {
         attempts.borrow_mut().push(attempt.clone());
-        let (world, loser, slow) = (world.clone(), Loser(&dropped), attempt.number() == 1);
+        let (world, slow) = (world.clone(), attempt.number() == 1);
+        let mut loser = Loser { dropped: &dropped, answered: false };
         async move {
             let answer = take(&world, if slow { 300 } else { 30 }, Ok(if slow { "slow" } else { "fast" })).await;
-            std::mem::forget(loser);
+            loser.wins();
             answer
         }
     }));

@@ -1,10 +1,14 @@
 //! The caller's side in virtual time: nothing here waits.
 
 #![cfg(feature = "call")]
+#![expect(clippy::unwrap_used, reason = "helpers are tests too")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test names the outcome that it expects; any other is a failure")]
 
 mod breakers;
 mod deadlines;
 mod hedges;
+#[cfg(all(feature = "store", feature = "tokio", feature = "http"))]
+mod http_orders;
 mod measures;
 mod outcomes;
 mod pools;

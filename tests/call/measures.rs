@@ -22,8 +22,8 @@ fn watched() -> (Arc<World>, counterfoil::call::Caller, Arc<Measures>) {
 #[test]
 fn operations_attempts_and_amplification_are_counted_apart() {
     let (world, caller, measures) = watched();
-    let _ = play(&world, &caller, Call::read("get"), &[(1, Err(CUT)), (1, Err(CUT)), (1, Ok("third"))]);
-    let _ = play(&world, &caller, Call::read("get"), &[(1, Ok("first"))]);
+    drop(play(&world, &caller, Call::read("get"), &[(1, Err(CUT)), (1, Err(CUT)), (1, Ok("third"))]));
+    drop(play(&world, &caller, Call::read("get"), &[(1, Ok("first"))]));
     let seen = measures.of("get");
     assert_eq!((seen.started, seen.succeeded(), seen.attempts), (2, 2, 4));
     assert!((seen.amplification() - 2.0).abs() < 1e-9);
@@ -34,11 +34,11 @@ fn operations_attempts_and_amplification_are_counted_apart() {
 fn outcomes_are_counted_with_their_phase_cause_and_reason() {
     let (world, caller, measures) = watched();
     let overloaded = Verdict::not_applied(Kind::Overloaded);
-    let _ = play(&world, &caller, Call::read("get"), &[(1, Err(overloaded))]);
-    let _ = play(&world, &caller, Call::read("get").within(Duration::ZERO), &[(1, Ok("unused"))]);
-    let _ = play(&world, &caller, Call::unkeyed("get"), &[(1, Err(Verdict::maybe_applied(Kind::Timeout)))]);
+    drop(play(&world, &caller, Call::read("get"), &[(1, Err(overloaded))]));
+    drop(play(&world, &caller, Call::read("get").within(Duration::ZERO), &[(1, Ok("unused"))]));
+    drop(play(&world, &caller, Call::unkeyed("get"), &[(1, Err(Verdict::maybe_applied(Kind::Timeout)))]));
     let failing = |_| Err::<Answer<()>, _>(AttemptError::new(CUT, ()));
-    let _ = caller.call_with_fallback_blocking(Call::read("get"), failing, || ());
+    drop(caller.call_with_fallback_blocking(Call::read("get"), failing, || ()));
     let seen = measures.of("get");
     let counted = |outcome| seen.outcomes.get(outcome).copied().unwrap_or(0);
     assert_eq!(["overloaded", "deadline_exceeded", "uncertain", "degraded", "success"].map(counted), [1, 1, 1, 1, 0]);
@@ -85,7 +85,7 @@ fn a_call_that_is_dropped_is_seen_as_cancelled_or_uncertain() {
     for call in [Call::mutation("create", caller.mint()), Call::mutation("create", caller.mint())] {
         let mut flow = caller.begin(call);
         if measures.of("create").started == 2 {
-            let _ = flow.step(world.now());
+            drop(flow.step(world.now()));
         }
     }
     let seen = measures.of("create");
@@ -109,7 +109,7 @@ fn neither_the_key_nor_the_tenant_is_shown_to_observers() {
     let caller = world.builder().observer(texts.clone()).build().unwrap();
     let identity = counterfoil::call::Identity::from_key("secret-key").unwrap();
     let call = Call::mutation("create", identity).tenant(counterfoil::Tenant::new("secret-tenant").unwrap());
-    let _ = play(&world, &caller, call, &[(1, Err(CUT)), (1, Ok("done"))]);
+    drop(play(&world, &caller, call, &[(1, Err(CUT)), (1, Ok("done"))]));
     let texts = texts.0.lock().unwrap();
     assert!(texts.contains("identity_hash: Some(") && !texts.contains("secret"), "{texts}");
 }
@@ -154,8 +154,8 @@ fn the_metrics_observer_records_under_the_documented_names() {
     let names = Names::default();
     metrics::with_local_recorder(&names, || {
         let call = Call::mutation("create", caller.mint());
-        let _ = play(&world, &caller, call, &[(1, Err(CUT))]);
-        let _ = play(&world, &caller, Call::read("get").within(Duration::ZERO), &[(1, Ok("unused"))]);
+        drop(play(&world, &caller, call, &[(1, Err(CUT))]));
+        drop(play(&world, &caller, Call::read("get").within(Duration::ZERO), &[(1, Ok("unused"))]));
     });
     let names: Vec<_> = names.0.into_inner().unwrap().into_iter().collect();
     assert_eq!(
@@ -182,8 +182,11 @@ fn there_is_one_span_for_the_operation_and_one_below_it_for_each_attempt() {
     use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
     use tracing_subscriber::registry::LookupSpan;
 
+    /// The name of a span, and of the one above it.
+    type Named = (String, Option<String>);
+
     #[derive(Clone, Default)]
-    struct Spans(Arc<Mutex<Vec<(String, Option<String>)>>>);
+    struct Spans(Arc<Mutex<Vec<Named>>>);
 
     impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
         fn on_new_span(&self, _: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
@@ -197,7 +200,7 @@ fn there_is_one_span_for_the_operation_and_one_below_it_for_each_attempt() {
     let caller = world.builder().build().unwrap();
     let spans = Spans::default();
     with_default(tracing_subscriber::registry().with(spans.clone()), || {
-        let _ = play(&world, &caller, Call::read("get"), &[(1, Err(CUT)), (1, Ok("done"))]);
+        drop(play(&world, &caller, Call::read("get"), &[(1, Err(CUT)), (1, Ok("done"))]));
     });
     let operation = ("caller.operation".to_owned(), None);
     let attempt = ("caller.attempt".to_owned(), Some("caller.operation".to_owned()));

@@ -39,11 +39,6 @@ impl Policy {
             Self::Counterfoil => "counterfoil",
         }
     }
-
-    /// It retries, and nothing bounds how many do.
-    pub(crate) const fn retries_without_budget(self) -> bool {
-        matches!(self, Self::ThreeLayers | Self::Jittered)
-    }
 }
 
 /// The clock of the simulation, for what reads one.

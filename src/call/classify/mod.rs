@@ -25,7 +25,7 @@ impl Contract {
     /// Nothing is promised.
     pub const NONE: Self =
         Self { unavailable_is_not_executed: false, gone_is_executed: false, conflict_may_be_in_progress: false };
-    /// What a service on counterfoil's store answers, if it gives each outcome the status that `examples/http_orders.rs`
+    /// What a service on counterfoil's store answers, if it gives each outcome the status that `examples/http_orders`
     /// gives it, and no proxy in between answers for it.
     pub const RECEIPTS: Self =
         Self { unavailable_is_not_executed: true, gone_is_executed: true, conflict_may_be_in_progress: true };

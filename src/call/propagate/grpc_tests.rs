@@ -88,6 +88,8 @@ proptest! {
 
     #[test]
     fn no_text_makes_a_reader_panic(text in ".*") {
-        let _ = (read_timeout(&text), read_previous_attempts(&text), read_pushback(&text));
+        let (timeout, attempts) = (read_timeout(&text), read_previous_attempts(&text));
+        prop_assert!(timeout.is_err() || attempts.is_err(), "one has a unit and the other has none");
+        prop_assert_ne!(read_pushback(&text), Hint::None);
     }
 }

@@ -23,7 +23,13 @@ pub(crate) fn ms(ms: u64) -> Duration {
 pub(crate) struct World {
     now: Mutex<Duration>,
     wall: Mutex<u64>,
-    sleepers: Mutex<(u64, BTreeMap<(Duration, u64), Waker>)>,
+    sleepers: Mutex<Sleepers>,
+}
+
+#[derive(Debug, Default)]
+struct Sleepers {
+    next_id: u64,
+    by_time: BTreeMap<(Duration, u64), Waker>,
 }
 
 impl World {
@@ -70,7 +76,7 @@ impl World {
                     return output;
                 }
             }
-            let next = self.sleepers.lock().unwrap().1.pop_first();
+            let next = self.sleepers.lock().unwrap().by_time.pop_first();
             let ((at, _), sleeper) = next.expect("somebody waits for something that will never happen");
             let mut now = self.now.lock().unwrap();
             *now = at.max(*now);
@@ -133,10 +139,10 @@ impl Future for WorldSleep {
         }
         let world = Arc::clone(&self.world);
         let mut sleepers = world.sleepers.lock().unwrap();
-        let id = self.id.unwrap_or(sleepers.0);
-        sleepers.0 = sleepers.0.max(id + 1);
+        let id = self.id.unwrap_or(sleepers.next_id);
+        sleepers.next_id = sleepers.next_id.max(id + 1);
         self.id = Some(id);
-        sleepers.1.insert((self.until, id), cx.waker().clone());
+        sleepers.by_time.insert((self.until, id), cx.waker().clone());
         Poll::Pending
     }
 }
@@ -144,7 +150,7 @@ impl Future for WorldSleep {
 impl Drop for WorldSleep {
     fn drop(&mut self) {
         if let Some(id) = self.id {
-            self.world.sleepers.lock().unwrap().1.remove(&(self.until, id));
+            self.world.sleepers.lock().unwrap().by_time.remove(&(self.until, id));
         }
     }
 }
