@@ -79,10 +79,9 @@ impl Policy<()> for Numbers {
     }
 }
 
-fn slow(
-    ready_after: u64,
-    broken: bool,
-) -> (Arc<World>, Arc<Measures>, Outcome<u32, ServiceError<&'static str, &'static str>>) {
+type Numbered = Outcome<u32, ServiceError<&'static str, &'static str>>;
+
+fn slow(ready_after: u64, broken: bool) -> (Arc<Measures>, Numbered) {
     let world = World::new();
     let measures = Arc::new(Measures::default());
     let policy = DeadlinePolicy::within(ms(100));
@@ -93,25 +92,25 @@ fn slow(
         let ready: Result<_, Infallible> = ServiceExt::<()>::ready(&mut service).await;
         ready.unwrap().call(()).await.unwrap()
     });
-    (world, measures, finished.outcome)
+    (measures, finished.outcome)
 }
 
 #[test]
 fn readiness_is_waited_for_inside_the_attempt_and_counted() {
-    let (_, measures, outcome) = slow(30, false);
+    let (measures, outcome) = slow(30, false);
     assert!(matches!(outcome, Outcome::Success { value: 1, .. }));
     assert_eq!(measures.of("number").waited["readiness"], ms(30));
 }
 
 #[test]
 fn a_service_that_is_not_ready_in_time_was_sent_nothing() {
-    let (_, _, outcome) = slow(500, false);
+    let (_, outcome) = slow(500, false);
     assert!(matches!(outcome, Outcome::DeadlineExceeded { phase: Phase::Attempt, .. }), "not uncertain: {outcome:?}");
 }
 
 #[test]
 fn an_error_of_readiness_is_an_attempt_that_sent_nothing_and_no_error_of_the_service() {
-    let (_, _, outcome) = slow(0, true);
+    let (_, outcome) = slow(0, true);
     let Outcome::Exhausted { reason: StopReason::Attempts, error, .. } = outcome else { panic!("{outcome:?}") };
     assert!(matches!(error, Some(ServiceError::NotReady("broken"))));
 }
