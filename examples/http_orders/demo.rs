@@ -12,6 +12,9 @@ use tokio::task::JoinSet;
 use crate::client::Orders;
 use crate::{Failed, proxy};
 
+/// Customers who order at the same time.
+const WORKERS: u32 = 16;
+
 /// Ends with this process, whatever ends this.
 struct Service {
     child: Child,
@@ -57,14 +60,12 @@ pub(crate) async fn run(orders: u32, seed: u64) -> Result<bool, Failed> {
     let client = Orders::new(address)?;
 
     let mut tasks = JoinSet::new();
-    for number in 0..orders {
-        // Every tenth order is one of nothing, which the business refuses.
-        let count = number % 10;
-        tasks.spawn(settle(client.clone(), format!("{{\"item\":\"socks\",\"count\":{count},\"number\":{number}}}")));
+    for worker in 0..WORKERS {
+        tasks.spawn(work(client.clone(), (worker..orders).step_by(WORKERS as usize)));
     }
     let mut tally = Tally::default();
     while let Some(finished) = tasks.join_next().await {
-        tally.count(finished?);
+        finished?.into_iter().for_each(|rounds| tally.count(rounds));
     }
 
     let stored = Orders::new(service.address)?.count().await?;
@@ -93,12 +94,22 @@ pub(crate) async fn run(orders: u32, seed: u64) -> Result<bool, Failed> {
     Ok(right && tally.shared_locations == 0 && tally.unsettled == 0)
 }
 
+/// The orders of one customer, one after the other. Every tenth is one of nothing, which the business refuses.
+async fn work(client: Orders, numbers: impl Iterator<Item = u32>) -> Vec<Vec<Finished<String, String>>> {
+    let mut finished = Vec::new();
+    for number in numbers {
+        let order = format!("{{\"item\":\"socks\",\"count\":{},\"number\":{number}}}", number % 10);
+        finished.push(settle(&client, &order).await);
+    }
+    finished
+}
+
 /// One order, asked for again under the same key for as long as it is uncertain or was not done.
-async fn settle(client: Orders, order: String) -> Vec<Finished<String, String>> {
+async fn settle(client: &Orders, order: &str) -> Vec<Finished<String, String>> {
     let identity: Identity = client.mint();
     let mut rounds = Vec::new();
     for _ in 0..20 {
-        let finished = client.create(identity.clone(), &order).await;
+        let finished = client.create(identity.clone(), order).await;
         let settled = matches!(finished.outcome, Outcome::Success { .. } | Outcome::Rejected { .. });
         rounds.push(finished);
         if settled {

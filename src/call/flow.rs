@@ -95,7 +95,7 @@ impl Flow {
             owner,
             trace,
             breaker,
-            state: State::Start,
+            state: State::Admission { after: Phase::Start, retry: None },
             knowledge: Knowledge::default(),
             tries: 0,
             attempts: 0,
@@ -116,16 +116,14 @@ impl Flow {
                 self.cancel(now);
             }
             match std::mem::replace(&mut self.state, State::Moving) {
-                State::Start if self.is_useless(now) => self.stop(Stop::new(StopReason::Deadline, Phase::Start), now),
-                State::Start => self.state = State::Admission { retry: None, waited_for_breaker: false },
-                State::Admission { retry, waited_for_breaker } => self.look(now, retry, waited_for_breaker),
+                State::Admission { after, retry } => self.look(now, after, retry),
                 State::Breaker { since, until, retry } if until <= now => {
                     self.waited.breaker += self.count_wait(WaitSource::Breaker, since, now);
-                    self.state = State::Admission { retry, waited_for_breaker: true };
+                    self.state = State::Admission { after: Phase::Breaker, retry };
                 }
                 State::Backoff { since, until, retry } if until <= now => {
                     self.waited.between += self.count_wait(WaitSource::Backoff, since, now);
-                    self.state = State::Admission { retry: Some(retry), waited_for_breaker: false };
+                    self.state = State::Admission { after: Phase::Backoff, retry: Some(retry) };
                 }
                 state @ (State::Breaker { until, .. } | State::Backoff { until, .. }) => {
                     self.state = state;
@@ -157,19 +155,20 @@ impl Flow {
         }
     }
 
-    /// Looks at the breaker and asks the pool: the first half of an admission.
-    fn look(&mut self, now: Duration, retry: Option<Reservation>, waited_for_breaker: bool) {
+    /// Looks at the breaker and asks the pool: the first half of an admission. The remainder is read before, since `after`
+    /// may have taken longer than was meant.
+    fn look(&mut self, now: Duration, after: Phase, retry: Option<Reservation>) {
+        if self.is_useless(now) {
+            return self.stop(Stop::new(StopReason::Deadline, after), now);
+        }
         if let Some(Err(blocked)) = self.breaker.as_ref().map(|breaker| breaker.look(now)) {
             let allowance = self.admission_left(now);
             return match blocked.retry_after {
                 // Once: who finds the door closed again was not among the probes.
-                Some(after) if !waited_for_breaker && after <= allowance => {
-                    self.state = State::Breaker { since: now, until: now.saturating_add(after), retry };
+                Some(wait) if after != Phase::Breaker && wait <= allowance => {
+                    self.state = State::Breaker { since: now, until: now.saturating_add(wait), retry };
                 }
-                retry_after => {
-                    let stop = Stop::new(StopReason::BreakerOpen, Phase::Breaker);
-                    self.stop(Stop { retry_after, ..stop }, now);
-                }
+                retry_after => self.shut_out(StopReason::BreakerOpen, retry_after, now),
             };
         }
         let entry = match &self.core.pool {
@@ -179,7 +178,7 @@ impl Flow {
         match entry {
             None => self.send(now, None, retry),
             Some(Entry::Granted(permit)) => self.send(now, Some(permit), retry),
-            Some(Entry::Full) => self.stop(Stop::new(StopReason::PoolFull, Phase::Pool), now),
+            Some(Entry::Full) => self.shut_out(StopReason::PoolFull, None, now),
             Some(Entry::Queued(place)) => {
                 let until = now.checked_add(self.admission_left(now));
                 self.state = State::Queued { since: now, until, place, retry };
@@ -194,8 +193,7 @@ impl Flow {
         }
         let token = match self.breaker.as_ref().map(|breaker| breaker.take(now)) {
             Some(Err(blocked)) => {
-                let stop = Stop::new(StopReason::BreakerOpen, Phase::Breaker);
-                return self.stop(Stop { retry_after: blocked.retry_after, ..stop }, now);
+                return self.shut_out(StopReason::BreakerOpen, blocked.retry_after, now);
             }
             token => token.and_then(Result::ok),
         };
@@ -382,8 +380,7 @@ impl Flow {
                 }
                 self.stop(Stop::new(StopReason::Cancelled, Phase::Attempt), now);
             }
-            State::Start
-            | State::Admission { .. }
+            State::Admission { .. }
             | State::Breaker { .. }
             | State::Queued { .. }
             | State::Backoff { .. }
@@ -396,6 +393,14 @@ impl Flow {
             Stage::Connecting => Verdict::not_sent(Kind::Cancelled),
             Stage::Unmarked | Stage::Sending | Stage::Receiving => Verdict::maybe_applied(Kind::Cancelled),
         }
+    }
+
+    /// Breaker or pool do not let an attempt in.
+    fn shut_out(&mut self, reason: StopReason, retry_after: Option<Duration>, now: Duration) {
+        if self.tries > 0 {
+            self.observe(|labels| Event::RetrySuppressed { labels, reason });
+        }
+        self.stop(Stop { retry_after, ..Stop::new(reason, Phase::Breaker) }, now);
     }
 
     fn stop(&mut self, stop: Stop, now: Duration) {

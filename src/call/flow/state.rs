@@ -7,7 +7,7 @@ use super::super::breaker::Token;
 use super::super::budget::Reservation;
 use super::super::bulkhead::Place;
 use super::super::limits::{Limit, Stage};
-use super::super::outcome::Ending;
+use super::super::outcome::{Ending, Phase};
 use super::super::verdict::{Kind, Verdict};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,11 +19,11 @@ pub(super) struct Waited {
 
 #[derive(Debug)]
 pub(super) enum State {
-    Start,
     /// About to look at the breaker. A retry holds its charge until it is sent.
     Admission {
+        /// What was waited for before.
+        after: Phase,
         retry: Option<Reservation>,
-        waited_for_breaker: bool,
     },
     Breaker {
         since: Duration,
