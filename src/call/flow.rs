@@ -446,11 +446,15 @@ impl Flow {
         &self.core
     }
 
-    pub(crate) const fn operation(&self) -> &'static str {
+    /// Which operation it is.
+    #[must_use]
+    pub const fn operation(&self) -> &'static str {
         self.spec.operation
     }
 
-    pub(crate) const fn identity(&self) -> Option<&Identity> {
+    /// Its identity.
+    #[must_use]
+    pub const fn identity(&self) -> Option<&Identity> {
         self.spec.identity.as_ref()
     }
 

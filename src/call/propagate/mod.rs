@@ -42,8 +42,9 @@ impl Inbound {
     /// Nothing came along: no deadline, and nobody above who retries.
     pub const NONE: Self = Self { deadline: Deadline::UNBOUNDED, previous_attempts: 0, owned: false, trace: None };
 
-    /// What was read of a call that came in at `now`.
-    pub(crate) fn new(now: Duration, remaining: Option<Duration>, previous: u32, owned: bool) -> Self {
+    /// What was read, from whatever wire, of a call that came in at `now`.
+    #[must_use]
+    pub fn new(now: Duration, remaining: Option<Duration>, previous: u32, owned: bool) -> Self {
         let deadline = remaining.map_or(Deadline::UNBOUNDED, |remaining| Deadline::after(now, remaining));
         // Who comes again is an owner, whether it says so or not.
         Self { deadline, previous_attempts: previous, owned: owned || previous > 0, trace: None }
