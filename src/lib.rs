@@ -39,7 +39,7 @@
 //! * `store` (default): the embedded store. Without it, only names, positions, times and the clock remain.
 //! * `testing`: `testing::TestBed`, a store on a simulated disk that can lose power and a clock that moves when told to.
 //! * `uuid`: `uuid::Uuid` as a key of tables.
-//! * `call`: the caller's side, the module of that name, which needs no store. `tokio`, `tower`, `http`, `grpc`, `metrics`
+//! * `call` (default): the caller's side, the module of that name, which needs no store. `tokio`, `tower`, `http`, `grpc`, `metrics`
 //!   and `tracing` join it to the libraries of these names.
 
 mod base;

@@ -99,7 +99,7 @@ impl Bulkhead {
         // Whoever waits comes first: a free permit beside a queue is on its way to somebody.
         if state.free > 0 && state.queue.is_empty() {
             state.free -= 1;
-            return Entry::Granted(Permit::new(self.clone()));
+            return Entry::Granted(Permit(self.clone()));
         }
         if state.queue.len() >= self.0.queue_max {
             return Entry::Full;
@@ -115,7 +115,7 @@ impl Bulkhead {
         let free = state.free > 0 && state.queue.is_empty();
         free.then(|| {
             state.free -= 1;
-            Permit::new(self.clone())
+            Permit(self.clone())
         })
     }
 
@@ -179,7 +179,7 @@ impl Place {
         let granted = matches!(*waiting, Waiting::Granted);
         granted.then(|| {
             *waiting = Waiting::Taken;
-            Permit::new(self.pool.clone())
+            Permit(self.pool.clone())
         })
     }
 }
@@ -197,21 +197,12 @@ impl Drop for Place {
     }
 }
 
-/// The right to have one attempt under way. It goes back when the last clone is dropped, so whoever still reads the body
-/// of an answer keeps it by keeping a clone.
-#[derive(Clone, Debug)]
-pub(crate) struct Permit(#[expect(dead_code, reason = "it is there to be dropped")] Arc<Held>);
-
-impl Permit {
-    fn new(pool: Bulkhead) -> Self {
-        Self(Arc::new(Held(pool)))
-    }
-}
-
+/// The right to have one attempt under way. The attempt holds it, so whoever still reads the body of an answer keeps it by
+/// keeping the attempt.
 #[derive(Debug)]
-struct Held(Bulkhead);
+pub(crate) struct Permit(Bulkhead);
 
-impl Drop for Held {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.release();
     }
@@ -292,13 +283,13 @@ mod tests {
     }
 
     #[test]
-    fn a_permit_is_held_until_its_last_clone_is_dropped_and_released_once() {
+    fn a_permit_is_held_until_it_is_dropped() {
         let pool = Bulkhead::new(2, 0).unwrap();
-        let permit = granted(pool.enter());
-        let body = permit.clone();
-        drop(permit);
+        let (one, two) = (granted(pool.enter()), granted(pool.enter()));
+        assert_eq!(pool.in_use(), 2);
+        drop(one);
         assert_eq!(pool.in_use(), 1);
-        drop(body);
+        drop(two);
         assert_eq!(pool.in_use(), 0);
     }
 

@@ -50,8 +50,10 @@ where
 {
     let mut brought = Brought::NOTHING;
     let spans = Spans::new(&flow);
+    // Read again after whatever takes time, and only then.
+    let mut now = flow.started();
     loop {
-        match flow.step(flow.core().clock.monotonic()) {
+        match flow.step(now) {
             Step::Wait(until) => wait(&flow, until).await,
             Step::Queue(until) => wait_in_queue(&flow, until).await,
             Step::Send(attempt) => {
@@ -67,25 +69,37 @@ where
                     })
                     .await
                 };
-                settle(&mut flow, &mut brought, &attempt, run);
+                now = settle(&mut flow, &mut brought, &attempt, run);
+                continue;
             }
             Step::Finish(ending, report) => {
                 spans.finish(&ending, &report);
                 return Finished::new(ending, *report, brought.value, brought.error);
             }
         }
+        now = flow.core().clock.monotonic();
     }
 }
 
-/// Tells the flow what became of an attempt.
-pub(crate) fn settle<T, E>(flow: &mut Flow, brought: &mut Brought<T, E>, attempt: &Attempt, run: Run<T, E>) {
+/// Tells the flow what became of an attempt, and when.
+pub(crate) fn settle<T, E>(
+    flow: &mut Flow,
+    brought: &mut Brought<T, E>,
+    attempt: &Attempt,
+    run: Run<T, E>,
+) -> Duration {
+    let now = flow.core().clock.monotonic();
     let answered = match run {
         Run::Returned(returned) => brought.take(returned),
         Run::TimedOut(limit) => Answered::TimedOut(limit),
-        Run::Cancelled => return flow.cancel(flow.core().clock.monotonic()),
+        Run::Cancelled => {
+            flow.cancel(now);
+            return now;
+        }
     };
-    let (now, draw) = (flow.core().clock.monotonic(), flow.core().random.draw());
+    let draw = flow.core().random.draw();
     flow.answered(attempt, now, draw, answered);
+    now
 }
 
 pub(crate) async fn wait(flow: &Flow, until: Duration) {

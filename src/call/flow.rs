@@ -57,6 +57,8 @@ pub enum Step {
 pub struct Flow {
     core: Arc<Core>,
     spec: Spec,
+    /// Computed once, and only for those who watch.
+    identity_hash: Option<u64>,
     started: Duration,
     deadline: Deadline,
     owner: bool,
@@ -86,8 +88,10 @@ impl Flow {
         let trace = spec.trace.unwrap_or_else(|| TraceId::new(draws));
         let population = Population { operation: spec.operation, tenant: spec.tenant.clone() };
         let breaker = core.breakers.as_ref().and_then(|breakers| breakers.get(&population, now));
+        let watched = !core.observers.is_empty();
         let flow = Self {
             core,
+            identity_hash: if watched { spec.identity.as_ref().map(Identity::hash) } else { None },
             cancel: spec.cancel.as_ref().map(Cancel::listen),
             spec,
             started: now,
@@ -415,6 +419,9 @@ impl Flow {
             }
         }
         self.state = State::Ended(ending, now);
+        if self.core.observers.is_empty() {
+            return;
+        }
         let report = self.report(now);
         let degraded = self.spec.fallback && ending.allows_fallback();
         self.observe(|labels| Event::OperationFinished { labels, ending: &ending, report: &report, degraded });
@@ -437,13 +444,17 @@ impl Flow {
         if self.core.observers.is_empty() {
             return;
         }
-        let identity_hash = self.spec.identity.as_ref().map(Identity::hash);
-        let labels = Labels { dependency: &self.core.dependency, operation: self.spec.operation, identity_hash };
+        let (dependency, operation, identity_hash) = (&*self.core.dependency, self.spec.operation, self.identity_hash);
+        let labels = Labels { dependency, operation, identity_hash };
         self.core.observe(&event(labels));
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.core
+    }
+
+    pub(crate) const fn started(&self) -> Duration {
+        self.started
     }
 
     /// Which operation it is.

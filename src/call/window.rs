@@ -23,20 +23,25 @@ struct Slot {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted(u64);
 
+/// Five hundred years and more are the end of the clock.
+const fn nanos(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos() as u64)
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
-    tenth: Duration,
+    tenth_nanos: u64,
     slots: [Slot; SLOTS],
 }
 
 impl Window {
     /// `window` is not zero.
     pub(crate) fn new(window: Duration) -> Self {
-        Self { tenth: (window / PARTS).max(Duration::from_nanos(1)), slots: [Slot::default(); SLOTS] }
+        Self { tenth_nanos: nanos(window / PARTS).max(1), slots: [Slot::default(); SLOTS] }
     }
 
-    fn tenth_at(&self, now: Duration) -> u64 {
-        u64::try_from(now.as_nanos() / self.tenth.as_nanos()).unwrap_or(u64::MAX - 1).saturating_add(1)
+    const fn tenth_at(&self, now: Duration) -> u64 {
+        (nanos(now) / self.tenth_nanos).saturating_add(1)
     }
 
     fn slot(tenth: u64) -> usize {
