@@ -146,7 +146,7 @@ impl Flow {
                     }
                 }
                 State::InFlight { first, hedge } => {
-                    let attempt = first.as_ref().or(hedge.as_ref()).map(|sent| sent.attempt.clone());
+                    let attempt = first.as_ref().or(hedge.as_deref()).map(|sent| sent.attempt.clone());
                     self.state = State::InFlight { first, hedge };
                     return Step::Send(attempt.expect("an attempt is under way"));
                 }
@@ -253,7 +253,7 @@ impl Flow {
         let sent = self.attempt(now, token, Some(permit), true);
         let attempt = sent.attempt.clone();
         if let State::InFlight { hedge, .. } = &mut self.state {
-            *hedge = Some(sent);
+            *hedge = Some(Box::new(sent));
         }
         Some(attempt)
     }
@@ -287,9 +287,8 @@ impl Flow {
 
     fn take_sent(&mut self, attempt: &Attempt) -> Option<Sent> {
         let State::InFlight { first, hedge } = &mut self.state else { return None };
-        let is_it = |sent: &Option<Sent>| sent.as_ref().is_some_and(|sent| sent.attempt.number() == attempt.number());
-        let taken = if is_it(first) { first.take() } else { None };
-        let taken = taken.or_else(|| if is_it(hedge) { hedge.take() } else { None });
+        let is_it = |sent: &Sent| sent.attempt.number() == attempt.number();
+        let taken = first.take_if(|sent| is_it(sent)).or_else(|| hedge.take_if(|sent| is_it(sent)).map(|sent| *sent));
         if let State::InFlight { first: None, hedge: None } = self.state {
             self.state = State::Moving;
         }
@@ -377,7 +376,7 @@ impl Flow {
         match std::mem::replace(&mut self.state, State::Moving) {
             State::Ended(ending, at) => self.state = State::Ended(ending, at),
             State::InFlight { first, hedge } => {
-                for sent in [first, hedge].into_iter().flatten() {
+                for sent in [first, hedge.map(|sent| *sent)].into_iter().flatten() {
                     let verdict = self.cancelled_attempt(&sent.attempt);
                     self.knowledge.learn(self.spec.class, &verdict, sent.attempt.number());
                     self.close(sent, now, 0, Some(verdict), false, 0);
@@ -414,7 +413,7 @@ impl Flow {
     fn finish(&mut self, ending: Ending, now: Duration) {
         // Losers of a hedge: their places and probes go back before anybody hears of the end.
         if let State::InFlight { first, hedge } = std::mem::replace(&mut self.state, State::Moving) {
-            for sent in [first, hedge].into_iter().flatten() {
+            for sent in [first, hedge.map(|sent| *sent)].into_iter().flatten() {
                 self.close(sent, now, 0, Some(Verdict::not_applied(Kind::Cancelled)), false, 0);
             }
         }

@@ -50,7 +50,8 @@ pub(crate) struct Spec {
     pub(crate) identity: Option<Identity>,
     pub(crate) tenant: Option<Tenant>,
     pub(crate) within: Option<Duration>,
-    pub(crate) inherited: Option<Inbound>,
+    /// Rarely there, and large.
+    pub(crate) inherited: Option<Box<Inbound>>,
     pub(crate) trace: Option<TraceId>,
     pub(crate) cancel: Option<Cancel>,
     /// The retries are somebody else's: one attempt, and no claim to own any.
@@ -92,7 +93,7 @@ impl<P> Call<P> {
     /// retries, one attempt is made here.
     pub fn inherit(mut self, inbound: &Inbound) -> Self {
         self.spec.trace = inbound.trace.or(self.spec.trace);
-        self.spec.inherited = Some(inbound.clone());
+        self.spec.inherited = Some(Box::new(inbound.clone()));
         self
     }
 

@@ -38,7 +38,8 @@ pub(super) enum State {
     },
     InFlight {
         first: Option<Sent>,
-        hedge: Option<Sent>,
+        /// Rarely there, and a state is moved at each step.
+        hedge: Option<Box<Sent>>,
     },
     Backoff {
         since: Duration,
