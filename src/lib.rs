@@ -39,13 +39,17 @@
 //! * `store` (default): the embedded store. Without it, only names, positions, times and the clock remain.
 //! * `testing`: `testing::TestBed`, a store on a simulated disk that can lose power and a clock that moves when told to.
 //! * `uuid`: `uuid::Uuid` as a key of tables.
+//! * `call` (default): the caller's side, the module of that name, which needs no store. `tokio`, `tower`, `http`, `grpc`, `metrics`
+//!   and `tracing` join it to the libraries of these names.
 
 mod base;
+#[cfg(feature = "call")]
+pub mod call;
 #[cfg(feature = "store")]
 mod disk;
 #[cfg(feature = "store")]
 mod log;
-#[cfg(feature = "store")]
+#[cfg(any(feature = "call", feature = "store"))]
 mod protocol;
 #[cfg(feature = "store")]
 mod state;

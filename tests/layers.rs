@@ -6,9 +6,11 @@ mod source;
 use source::{Source, files_below, is_word, read, root, sources};
 
 /// What each layer may name, itself aside. `lib.rs` re-exports and may name all.
-const LAYERS: [(&str, &[&str]); 7] = [
+const LAYERS: [(&str, &[&str]); 8] = [
     ("base", &[]),
     ("protocol", &["base"]),
+    // The caller's side runs without a store: of the protocol it knows the backoff only, as the next test says.
+    ("call", &["protocol", "base"]),
     ("disk", &["base"]),
     ("log", &["disk", "base"]),
     ("state", &["disk", "base"]),
@@ -49,6 +51,17 @@ fn imports_run_downwards_only() {
         }
     }
     assert_none("a layer names only those below it, and log and state do not know each other", &broken);
+}
+
+#[test]
+fn the_callers_side_names_nothing_of_the_protocol_but_the_backoff() {
+    let sources = sources("src");
+    let broken: Vec<String> = lines_of(&sources)
+        .filter(|(source, ..)| source.layer() == "call")
+        .filter(|(.., line)| line.contains("crate::protocol") && !line.contains("crate::protocol::backoff"))
+        .map(|(source, number, _)| format!("{}:{number}", source.path))
+        .collect();
+    assert_none("call imports base and protocol::backoff", &broken);
 }
 
 #[test]

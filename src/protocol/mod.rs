@@ -1,7 +1,14 @@
 //! The rules of the protocol: pure functions without clock, I/O or random numbers.
 
+#[cfg(feature = "store")]
 pub(crate) mod admission;
+#[cfg(feature = "call")]
+pub(crate) mod backoff;
+#[cfg(feature = "store")]
 pub(crate) mod canonical;
+#[cfg(feature = "store")]
 pub(crate) mod identity;
+#[cfg(feature = "store")]
 mod request;
+#[cfg(feature = "store")]
 pub(crate) mod retention;
