@@ -1,0 +1,172 @@
+//! What a replica wants done.
+
+use crate::rules::{
+    barrier::At,
+    ids::{Attempt, CallId, Epoch, Key, OpId, ReplicaId},
+    knobs::Placement,
+    message::{Message, ProviderCall, Reply},
+    outcome::Outcome,
+    plan::Step,
+    record::{EffectRow, Execution, Fence, Record, Slot},
+};
+
+/// One thing to do. The driver does them in the order given, does not wait in between, and reports each result as an
+/// event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Do this on the own disk; report `DiskDone` or `DiskFailed`.
+    Disk {
+        /// For which operation.
+        op: OpId,
+        /// What.
+        command: DiskCommand,
+    },
+    /// Ask another replica; report `PeerAnswered` or `PeerFailed`.
+    Send {
+        /// For which operation.
+        op: OpId,
+        /// Whom.
+        to: ReplicaId,
+        /// What.
+        message: Message,
+    },
+    /// Call the provider; report `ProviderAnswered` or `ProviderFailed`.
+    CallProvider {
+        /// For which operation.
+        op: OpId,
+        /// What.
+        call: ProviderCall,
+    },
+    /// Answer a client's request.
+    Answer {
+        /// Which one.
+        call: CallId,
+        /// With what.
+        outcome: Outcome,
+    },
+    /// Answer another replica, or whoever asked for a take-over.
+    Reply {
+        /// Which call.
+        call: CallId,
+        /// With what.
+        reply: Reply,
+    },
+    /// A gap between two steps is reached; report `Released`, at once or when a script lets go.
+    Reach {
+        /// Which operation.
+        op: OpId,
+        /// Where.
+        at: At,
+    },
+    /// Something worth a line in the history. Nothing needs to be done.
+    Note(Note),
+}
+
+/// What the disk is told. Each is durable when it is reported as done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DiskCommand {
+    /// Read a record: `Looked`.
+    Look(Slot),
+    /// Read a receipt of the store itself, and the newest epoch: `Kept`.
+    LookReceipt(Slot),
+    /// Append an effect, as a write of its own: `Written`.
+    Effect(EffectRow),
+    /// Put a record, as a write of its own: `Written`. One that is there already under the slot stays.
+    Record(Record),
+    /// Put the intent to call the provider: `Written`.
+    Intent(Execution),
+    /// One conditional write: receipt, mutation and the comparison of epochs: `Executed`.
+    Execute(Execution),
+    /// Give out the next epoch: `Issued`.
+    IssueEpoch {
+        /// To whom.
+        to: ReplicaId,
+    },
+    /// Read every record: `Records`.
+    Records,
+    /// Put every record that is not there yet: `Written`. With `caught_up`, the disk's standing becomes
+    /// [`crate::rules::record::Standing::CaughtUp`] in the same write.
+    Adopt {
+        /// The records.
+        records: Vec<Record>,
+        /// Whether a counted majority was copied.
+        caught_up: bool,
+    },
+}
+
+/// What a replica tells the history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// A step began.
+    StepBegan {
+        /// With which request.
+        at: StepOf,
+    },
+    /// A step is done.
+    StepDone {
+        /// With which request.
+        at: StepOf,
+    },
+    /// A step failed.
+    StepFailed {
+        /// With which request.
+        at: StepOf,
+    },
+    /// Copies or looks were counted.
+    Counted {
+        /// With which request.
+        at: StepOf,
+        /// How many count.
+        counted: u8,
+        /// How many are a majority.
+        needed: u8,
+    },
+    /// A record was found, so nothing is done.
+    Found {
+        /// With which request.
+        at: StepOf,
+        /// Where: on this replica's own disk, on another's, or at the keeper.
+        on: ReplicaId,
+    },
+    /// A lower epoch than the newest one was refused.
+    Stale {
+        /// The one that is held.
+        held: Fence,
+        /// The newest one.
+        newest: Epoch,
+    },
+    /// This replica may execute.
+    TookOver(Fence),
+    /// The disk has caught up, with so many records copied.
+    CaughtUp {
+        /// How many.
+        records: usize,
+    },
+    /// The disk is behind and too few others could be copied.
+    StillBehind {
+        /// How many could.
+        counted: u8,
+        /// How many are needed.
+        needed: u8,
+    },
+}
+
+/// One step of one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepOf {
+    /// Whose.
+    pub request: RequestName,
+    /// Which.
+    pub step: Step,
+    /// By which placement.
+    pub placement: Placement,
+}
+
+/// How a request is named in the history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestName {
+    /// The key.
+    pub key: Key,
+    /// The attempt.
+    pub attempt: Attempt,
+}
