@@ -3,11 +3,8 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-const CONTRACTS: [&str; 3] = [
-    "counterfoil/lab/v1/replica.proto",
-    "counterfoil/lab/v1/provider.proto",
-    "counterfoil/lab/v1/supervisor.proto",
-];
+const CONTRACTS: [&str; 3] =
+    ["counterfoil/lab/v1/replica.proto", "counterfoil/lab/v1/provider.proto", "counterfoil/lab/v1/supervisor.proto"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../proto");

@@ -9,4 +9,8 @@
 //! process, screen, history, and at the bottom [`rules`], which is pure.
 
 pub mod process;
+pub mod provider;
+pub mod replica;
 pub mod rules;
+pub mod supervisor;
+pub mod wire;

@@ -12,6 +12,8 @@
 //!    a job object does the same.
 //! 3. The watcher, which nobody pauses, kills what is left. It is what remains on systems that have neither.
 
+pub mod clock;
+pub mod report;
 pub mod run_dir;
 pub mod spawn;
 pub mod sys;
