@@ -1,13 +1,15 @@
 //! What a replica wants done.
 
+use serde::{Deserialize, Serialize};
+
 use crate::rules::{
     barrier::At,
     ids::{Attempt, CallId, Epoch, Key, OpId, ReplicaId},
-    knobs::Placement,
     message::{Message, ProviderCall, Reply},
     outcome::Outcome,
     plan::Step,
     record::{EffectRow, Execution, Fence, Record, Slot},
+    word::words,
 };
 
 /// One thing to do. The driver does them in the order given, does not wait in between, and reports each result as an
@@ -95,75 +97,74 @@ pub enum DiskCommand {
 }
 
 /// What a replica tells the history.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Note {
-    /// A step began.
-    StepBegan {
-        /// With which request.
-        at: StepOf,
+    /// A step of a request began, is done, or failed.
+    Step {
+        /// Of which request.
+        of: RequestName,
+        /// Which.
+        step: Step,
+        /// What about it.
+        mark: StepMark,
     },
-    /// A step is done.
-    StepDone {
-        /// With which request.
-        at: StepOf,
-    },
-    /// A step failed.
-    StepFailed {
-        /// With which request.
-        at: StepOf,
-    },
-    /// Copies or looks were counted.
+    /// Looks or copies were counted, and that ended the step.
     Counted {
-        /// With which request.
-        at: StepOf,
+        /// For which request.
+        of: RequestName,
+        /// In which step.
+        step: Step,
         /// How many count.
         counted: u8,
         /// How many are a majority.
         needed: u8,
     },
-    /// A record was found, so nothing is done.
+    /// A record was found, so nothing is executed.
     Found {
-        /// With which request.
-        at: StepOf,
-        /// Where: on this replica's own disk, on another's, or at the keeper.
-        on: ReplicaId,
+        /// Of which request.
+        of: RequestName,
+        /// In which step.
+        step: Step,
     },
-    /// A lower epoch than the newest one was refused.
+    /// This replica was told that another one has taken over.
     Stale {
-        /// The one that is held.
-        held: Fence,
+        /// With which request.
+        of: RequestName,
+        /// The epoch that it held.
+        held: Epoch,
         /// The newest one.
         newest: Epoch,
     },
-    /// This replica may execute.
+    /// This replica may execute from now on.
     TookOver(Fence),
-    /// The disk has caught up, with so many records copied.
-    CaughtUp {
-        /// How many.
+    /// The own disk copied records of others.
+    Copied {
+        /// How many records were read.
         records: usize,
-    },
-    /// The disk is behind and too few others could be copied.
-    StillBehind {
-        /// How many could.
+        /// How many others with a vote they came from.
         counted: u8,
-        /// How many are needed.
+        /// How many are a majority.
         needed: u8,
+        /// Whether the disk may vote now.
+        caught_up: bool,
     },
 }
 
-/// One step of one request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepOf {
-    /// Whose.
-    pub request: RequestName,
-    /// Which.
-    pub step: Step,
-    /// By which placement.
-    pub placement: Placement,
+words! {
+    /// What about a step.
+    pub enum StepMark, "mark of a step" {
+        /// It began.
+        Began = "began",
+        /// It is done.
+        Done = "done",
+        /// It failed, and the request with it.
+        Failed = "failed",
+    }
 }
 
 /// How a request is named in the history.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestName {
     /// The key.
     pub key: Key,

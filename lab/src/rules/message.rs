@@ -53,8 +53,6 @@ pub enum Reply {
         receipt: Option<Receipt>,
         /// The newest epoch that was given out.
         newest: Epoch,
-        /// Whether the key may be older than the keeper's disk is decided there, by this.
-        disk: DiskIdentity,
     },
     /// To [`Message::ExecuteAtKeeper`].
     Executed(Executed),

@@ -64,7 +64,7 @@ pub enum Refused {
     NoEpoch,
     /// This replica holds an old epoch: another one has taken over.
     Stale {
-        /// The newest one.
+        /// The newest one; 0, if the keeper's disk was replaced and has given out none.
         newest: Epoch,
     },
     /// The disk refused before anything was written.
@@ -88,6 +88,8 @@ pub enum Unknown {
         /// How many are a majority.
         needed: u8,
     },
+    /// The effect happened, and its record could not be kept.
+    NotRecorded,
     /// It was handed to the owner or keeper, and no answer came back.
     OwnerSilent(ReplicaId),
     /// The provider was called, and no answer came back.

@@ -47,14 +47,6 @@ words! {
 }
 
 impl Step {
-    /// Whether the effect may have happened once this has begun.
-    ///
-    /// This is the line between *refused* and *unknown*. An `execute` that keeps nothing but the receipt of a call that
-    /// was made before is on neither side: the call is.
-    pub const fn may_have_effect(self) -> bool {
-        matches!(self, Self::Effect | Self::CallProvider | Self::Execute | Self::ExecuteAtKeeper | Self::Forward)
-    }
-
     /// What the gap behind it is called, unless nothing but the answer follows.
     const fn gap(self) -> Barrier {
         match self {
@@ -68,6 +60,40 @@ impl Step {
                 Barrier::AfterRecord
             }
             Self::Forward => Barrier::BeforeAnswer,
+        }
+    }
+}
+
+words! {
+    /// Whom a step needs.
+    pub enum Needs, "party" {
+        /// Nobody: it is done at once.
+        Nobody = "nobody",
+        /// The own disk.
+        Disk = "disk",
+        /// A counted majority of disks, the own among them.
+        Majority = "majority",
+        /// The owner or keeper.
+        Owner = "owner",
+        /// The provider.
+        Provider = "provider",
+    }
+}
+
+impl Step {
+    /// Whom it needs: who is away fails it.
+    pub const fn needs(self) -> Needs {
+        match self {
+            Self::LookInMap | Self::PutInMap => Needs::Nobody,
+            Self::LookOnDisk
+            | Self::LookAtReceipts
+            | Self::Intend
+            | Self::Effect
+            | Self::RecordOnDisk
+            | Self::Execute => Needs::Disk,
+            Self::AskMajority | Self::RecordToAll => Needs::Majority,
+            Self::LookAtKeeper | Self::ExecuteAtKeeper | Self::Forward => Needs::Owner,
+            Self::LookUp | Self::CallProvider => Needs::Provider,
         }
     }
 }
@@ -112,6 +138,27 @@ fn calls(knobs: &Knobs) -> Vec<Step> {
     match knobs.provider {
         ProviderIdentity::LookUp => vec![Step::LookUp, Step::CallProvider],
         ProviderIdentity::None | ProviderIdentity::Key => vec![Step::CallProvider],
+    }
+}
+
+/// Whether the effect may have happened once a step has begun.
+///
+/// This is the line between *refused* and *unknown*. An `execute` that keeps the receipt of a call made elsewhere is on
+/// neither side of it: the call is the effect.
+pub const fn may_have_effect(knobs: &Knobs, step: Step) -> bool {
+    match step {
+        Step::Effect | Step::CallProvider | Step::Forward => true,
+        Step::Execute | Step::ExecuteAtKeeper => matches!(knobs.effect, EffectPlace::Inside),
+        Step::LookInMap
+        | Step::LookOnDisk
+        | Step::AskMajority
+        | Step::LookAtReceipts
+        | Step::LookAtKeeper
+        | Step::LookUp
+        | Step::Intend
+        | Step::PutInMap
+        | Step::RecordOnDisk
+        | Step::RecordToAll => false,
     }
 }
 
