@@ -32,7 +32,7 @@ use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::metadata::MetadataValue;
-use tonic::service::Interceptor;
+use tonic::service::{Interceptor, InterceptorLayer};
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Code, Request, Status};
 
@@ -200,7 +200,7 @@ impl Interceptor for OwnRun {
 }
 
 /// Serves one service with health and reflection until `stop` ends, and then at most until what is open is done.
-async fn serve<S>(listener: TcpListener, service: S, stop: impl Future<Output = ()>) -> io::Result<()>
+async fn serve<S>(listener: TcpListener, run: &str, service: S, stop: impl Future<Output = ()>) -> io::Result<()>
 where
     S: tonic::codegen::Service<
             tonic::codegen::http::Request<tonic::body::Body>,
@@ -224,6 +224,7 @@ where
     let older = reflection().build_v1alpha().map_err(io::Error::other)?;
     Server::builder()
         .tcp_nodelay(true)
+        .layer(InterceptorLayer::new(OwnRun(run.to_owned())))
         .add_service(service)
         .add_service(health)
         .add_service(newer)

@@ -56,7 +56,7 @@ impl Ledger {
     pub fn answer(&self, call: ProviderCall) -> ProviderReply {
         let done = match call {
             ProviderCall::LookUp { identity } => {
-                let found = self.store.read(|view| {
+                let found: Result<_, TableError> = self.store.read(|view| {
                     let first = view.table(&IDENTITIES)?.get(&identity.0)?;
                     first.map_or(Ok(None), |number| {
                         Ok(view.table(&CHARGES)?.get(number)?.map(|charge| (number, charge)))

@@ -10,7 +10,7 @@ use tonic::transport::Channel;
 use tonic::{Request as Call, Response, Status};
 
 use super::pb::{self, provider_server::ProviderServer};
-use super::{CallError, MESSAGE_BYTES_MAX, OwnRun, Way, from_json, parse, to_json};
+use super::{CallError, MESSAGE_BYTES_MAX, Way, from_json, parse, to_json};
 use crate::rules::ids::{Amount, Attempt, SealedIntent};
 use crate::rules::message::{ProviderCall, ProviderReply};
 use crate::rules::record::{Charge, EffectRow, Slot};
@@ -35,7 +35,7 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let server = ProviderServer::new(Adapter { run: run.to_owned(), handler });
-    super::serve(listener, InterceptedService::new(server, OwnRun(run.to_owned())), stop).await
+    super::serve(listener, run, server, stop).await
 }
 
 struct Adapter<H> {

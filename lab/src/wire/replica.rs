@@ -11,7 +11,7 @@ use tonic::transport::Channel;
 use tonic::{Request as Call, Response, Status};
 
 use super::pb::{self, control_request::What, execute_reply::Result as Told, replica_server::ReplicaServer};
-use super::{CallError, MESSAGE_BYTES_MAX, OwnRun, Way, from_json, parse, to_json};
+use super::{CallError, MESSAGE_BYTES_MAX, Way, from_json, parse, to_json};
 use crate::rules::barrier::Barrier;
 use crate::rules::fault::{FaultRule, RuleId};
 use crate::rules::ids::{Amount, Attempt, Endpoint, IncarnationId, Key, Millis, ReplicaId, SealedIntent};
@@ -123,7 +123,7 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let server = ReplicaServer::new(Adapter(handler)).max_decoding_message_size(MESSAGE_BYTES_MAX);
-    super::serve(listener, InterceptedService::new(server, OwnRun(run.to_owned())), stop).await
+    super::serve(listener, run, server, stop).await
 }
 
 struct Adapter<H>(H);

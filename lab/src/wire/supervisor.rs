@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 use tonic::{Request as Call, Response, Status};
 
 use super::pb::{self, supervisor_server::SupervisorServer};
-use super::{CallError, MESSAGE_BYTES_MAX, OwnRun, Way, from_json, parse, to_json};
+use super::{CallError, MESSAGE_BYTES_MAX, Way, from_json, parse, to_json};
 use crate::rules::ids::{Endpoint, Key};
 use crate::rules::knobs::Knobs;
 
@@ -65,7 +65,7 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let server = SupervisorServer::new(Adapter(handler)).max_decoding_message_size(MESSAGE_BYTES_MAX);
-    super::serve(listener, InterceptedService::new(server, OwnRun(run.to_owned())), stop).await
+    super::serve(listener, run, server, stop).await
 }
 
 struct Adapter<H>(H);
