@@ -12,7 +12,6 @@ pub mod replica;
 pub mod supervisor;
 
 #[expect(
-    missing_docs,
     unreachable_pub,
     unused_qualifications,
     clippy::semicolon_if_nothing_returned,

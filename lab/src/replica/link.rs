@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::process::clock;
+use crate::process::join::join_all;
 use crate::process::report::ReportLine;
 use crate::rules::event::CallFailure;
 use crate::rules::fault::{Direction, Fault, FaultRule, FaultTable, Passage, RuleId};
@@ -221,28 +222,6 @@ impl Link {
         let answered = self.exchange(passage, PING_WITHIN, || peer.ping(me, to, PING_WITHIN)).await;
         (to, answered.is_ok())
     }
-}
-
-/// Waits for all, at the same time and in one task.
-async fn join_all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
-    let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
-    std::future::poll_fn(move |context| {
-        let mut all = true;
-        for (future, result) in &mut waiting {
-            if result.is_none() {
-                match future.as_mut().poll(context) {
-                    std::task::Poll::Ready(value) => *result = Some(value),
-                    std::task::Poll::Pending => all = false,
-                }
-            }
-        }
-        if all {
-            std::task::Poll::Ready(waiting.iter_mut().filter_map(|(_, result)| result.take()).collect())
-        } else {
-            std::task::Poll::Pending
-        }
-    })
-    .await
 }
 
 const fn failure(error: &CallError) -> CallFailure {
