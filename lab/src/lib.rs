@@ -8,4 +8,9 @@
 //! Layers, each importing only from those below it: lessons, judge, client, supervisor, replica and provider, wire,
 //! process, screen, history, and at the bottom [`rules`], which is pure.
 
+pub mod process;
+pub mod provider;
+pub mod replica;
 pub mod rules;
+pub mod supervisor;
+pub mod wire;

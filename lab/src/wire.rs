@@ -1,0 +1,248 @@
+//! The wire: the only file, with the folder beside it, that names protobuf types.
+//!
+//! Everybody else speaks the types of the rules. Here they become messages and come back, servers are put together with
+//! health and reflection, and what a failed call proves is read off the error.
+//!
+//! A call that failed proves "not executed" in three cases only: no connection was made, the stream was refused, or the
+//! server shed it before it looked. Status codes alone prove nothing: a server killed in the middle of a call has been
+//! seen as `Unavailable`, `Unknown`, `Cancelled` and `Internal`.
+
+pub mod provider;
+pub mod replica;
+pub mod supervisor;
+
+#[expect(
+    missing_docs,
+    unreachable_pub,
+    unused_qualifications,
+    clippy::semicolon_if_nothing_returned,
+    reason = "generated from proto/, where it is documented"
+)]
+mod pb {
+    tonic::include_proto!("counterfoil.lab.v1");
+}
+
+use std::error::Error as StdError;
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::metadata::MetadataValue;
+use tonic::service::{Interceptor, InterceptorLayer};
+use tonic::transport::{Channel, Endpoint, Server};
+use tonic::{Code, Request, Status};
+
+/// Large enough for the contents of a disk after a load of some ten thousands of operations.
+const MESSAGE_BYTES_MAX: usize = 256 << 20;
+
+/// The run that a caller means. Ports are given out again, and two labs at once must not meet.
+const RUN_HEADER: &str = "lab-run";
+
+const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lab.descriptors"));
+
+/// What is known about a call that brought no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// The connection was refused or could not be made: nothing was sent.
+    NotConnected,
+    /// The server turned the stream away before it looked at it.
+    TurnedAway,
+    /// No answer in time.
+    TimedOut,
+    /// The connection broke, and what was sent may have arrived.
+    ConnectionLost,
+    /// The server answered with an error, which proves nothing.
+    ServerError,
+}
+
+/// A call that brought no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct CallError {
+    /// What is known.
+    pub evidence: Evidence,
+    /// What tonic called it; it decides nothing.
+    pub code: &'static str,
+    /// For people; it decides nothing.
+    pub message: String,
+}
+
+impl CallError {
+    /// Whether certainly nothing was executed.
+    #[must_use]
+    pub const fn is_definite(&self) -> bool {
+        matches!(self.evidence, Evidence::NotConnected | Evidence::TurnedAway)
+    }
+
+    fn timed_out(after: Duration) -> Self {
+        let message = format!("no answer within {} ms", after.as_millis());
+        Self { evidence: Evidence::TimedOut, code: "none", message }
+    }
+}
+
+impl From<Status> for CallError {
+    fn from(status: Status) -> Self {
+        let message = status.message().to_owned();
+        Self { evidence: evidence(&status), code: code_name(status.code()), message }
+    }
+}
+
+/// Reads off the chain of sources what a failed call proves. Texts are never looked at.
+fn evidence(status: &Status) -> Evidence {
+    let mut broken = false;
+    let mut source: Option<&(dyn StdError + 'static)> = status.source();
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            if error.kind() == io::ErrorKind::ConnectionRefused {
+                return Evidence::NotConnected;
+            }
+            broken = true;
+        }
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            if error.reason() == Some(h2::Reason::REFUSED_STREAM) {
+                return Evidence::TurnedAway;
+            }
+            broken = true;
+        }
+        broken |= error.is::<tonic::transport::Error>();
+        source = error.source();
+    }
+    match status.code() {
+        Code::DeadlineExceeded => Evidence::TimedOut,
+        _ if broken => Evidence::ConnectionLost,
+        _ => Evidence::ServerError,
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the rest has never been seen here and has no name of its own")]
+const fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Cancelled => "Cancelled",
+        Code::Unknown => "Unknown",
+        Code::DeadlineExceeded => "DeadlineExceeded",
+        Code::NotFound => "NotFound",
+        Code::FailedPrecondition => "FailedPrecondition",
+        Code::Aborted => "Aborted",
+        Code::Internal => "Internal",
+        Code::Unavailable => "Unavailable",
+        Code::InvalidArgument => "InvalidArgument",
+        Code::Unimplemented => "Unimplemented",
+        _ => "another code",
+    }
+}
+
+/// A way to one process. It connects when it is used, and again when the connection broke.
+#[derive(Debug, Clone)]
+struct Way {
+    channel: Channel,
+    run: Option<MetadataValue<tonic::metadata::Ascii>>,
+}
+
+impl Way {
+    /// To a port on 127.0.0.1, for one run.
+    fn new(port: u16, run: &str) -> Self {
+        let channel = Endpoint::from_shared(format!("http://127.0.0.1:{port}"))
+            .expect("a port makes a whole address")
+            .connect_timeout(Duration::from_millis(500))
+            // A paused process answers nothing, and its connection stays open for ever.
+            .http2_keep_alive_interval(Duration::from_secs(2))
+            .keep_alive_timeout(Duration::from_secs(3))
+            .keep_alive_while_idle(true)
+            .tcp_nodelay(true)
+            .connect_lazy();
+        Self { channel, run: run.parse().ok() }
+    }
+
+    /// One call with an outer deadline: connecting is bounded by it too.
+    async fn call<T, F>(within: Duration, call: F) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
+        if within.is_zero() {
+            // Polled once, it could send something.
+            return Err(CallError { evidence: Evidence::NotConnected, ..CallError::timed_out(within) });
+        }
+        match tokio::time::timeout(within, call).await {
+            Ok(Ok(response)) => Ok(response.into_inner()),
+            Ok(Err(status)) => Err(status.into()),
+            Err(_) => Err(CallError::timed_out(within)),
+        }
+    }
+}
+
+/// Puts the run into each call.
+impl Interceptor for Way {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(run) = &self.run {
+            request.metadata_mut().insert(RUN_HEADER, run.clone());
+        }
+        Ok(request)
+    }
+}
+
+/// Turns away who means another run. Who names none, such as grpcurl, is let in.
+#[derive(Debug, Clone)]
+struct OwnRun(String);
+
+impl Interceptor for OwnRun {
+    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
+        match request.metadata().get(RUN_HEADER) {
+            Some(run) if run.as_bytes() != self.0.as_bytes() => {
+                Err(Status::failed_precondition(format!("this is run {}, not the one you mean", self.0)))
+            }
+            Some(_) | None => Ok(request),
+        }
+    }
+}
+
+/// Serves one service with health and reflection until `stop` ends, and then at most until what is open is done.
+async fn serve<S>(listener: TcpListener, run: &str, service: S, stop: impl Future<Output = ()>) -> io::Result<()>
+where
+    S: tonic::codegen::Service<
+            tonic::codegen::http::Request<tonic::body::Body>,
+            Response = tonic::codegen::http::Response<tonic::body::Body>,
+            Error = std::convert::Infallible,
+        > + tonic::server::NamedService
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send + 'static,
+{
+    let (reporter, health) = tonic_health::server::health_reporter();
+    reporter.set_service_status(S::NAME, tonic_health::ServingStatus::Serving).await;
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let newer = reflection().build_v1().map_err(io::Error::other)?;
+    let older = reflection().build_v1alpha().map_err(io::Error::other)?;
+    Server::builder()
+        .tcp_nodelay(true)
+        .layer(InterceptorLayer::new(OwnRun(run.to_owned())))
+        .add_service(service)
+        .add_service(health)
+        .add_service(newer)
+        .add_service(older)
+        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), stop)
+        .await
+        .map_err(io::Error::other)
+}
+
+fn to_json<T: Serialize>(value: &T) -> Result<String, Status> {
+    serde_json::to_string(value).map_err(|error| Status::internal(error.to_string()))
+}
+
+/// What does not read is told to whoever sent it.
+fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, Status> {
+    serde_json::from_str(text).map_err(|error| Status::invalid_argument(error.to_string()))
+}
+
+fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Status> {
+    text.parse().map_err(|error: T::Err| Status::invalid_argument(error.to_string()))
+}
