@@ -78,6 +78,10 @@ pub enum DiskCommand {
     /// Put the intent to call the provider: `Written`.
     Intent(Execution),
     /// One conditional write: receipt, mutation and the comparison of epochs: `Executed`.
+    ///
+    /// The store answers a known slot from its receipt and does not run the closure that compares epochs. The driver
+    /// reads the newest epoch after it: a lower fence is reported as `Stale` with the receipt, so that whoever was
+    /// overtaken learns it. Nothing is executed either way, so that look needs no lock.
     Execute(Execution),
     /// Give out the next epoch: `Issued`.
     IssueEpoch {

@@ -21,6 +21,7 @@ pub mod majority;
 pub mod message;
 pub mod outcome;
 pub mod plan;
+pub mod provider;
 pub mod record;
 pub mod replica;
 

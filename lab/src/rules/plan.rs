@@ -180,16 +180,25 @@ pub fn barriers(knobs: &Knobs, me: ReplicaId) -> Vec<Barrier> {
 /// Where a script that asks for `wanted` stops under these switches.
 ///
 /// A script is written for one placement and run with all. Where a placement has no such gap, because it does in one
-/// step what others do in two, the nearest gap in which at least as much is done stands for it: to kill the executor
-/// "after the effect" means, for `atomic`, to kill it after the one write.
+/// step what others do in two, the nearest one stands for it: the first in which the wanted thing is done, or, if the
+/// script wants nothing to be done yet, the last in which nothing is. To kill the executor "after the effect" means, for
+/// `atomic`, to kill it after the one write.
 pub fn nearest(knobs: &Knobs, executor: ReplicaId, wanted: Barrier) -> Barrier {
+    let steps = steps(knobs, executor);
     let there = barriers(knobs, executor);
-    match there.iter().find(|barrier| **barrier >= wanted) {
-        // Looking is not doing. Without a look, the gap before anything is done is the one after arrival.
-        Some(found) if wanted <= Barrier::AfterLookUp && *found > Barrier::AfterLookUp => {
-            there.iter().rev().find(|barrier| **barrier < wanted).copied().unwrap_or(Barrier::Arrived)
-        }
-        Some(found) => *found,
-        None => Barrier::BeforeAnswer,
+    if there.contains(&wanted) {
+        return wanted;
     }
+    // Behind so many steps stands the gap of the same number.
+    let behind_first = |done: &dyn Fn(Step) -> bool| steps.iter().position(|step| done(*step)).map(|index| index + 1);
+    let index = match wanted {
+        Barrier::Arrived => Some(0),
+        Barrier::AfterLook | Barrier::AfterIntent | Barrier::AfterLookUp => {
+            steps.iter().position(|step| may_have_effect(knobs, *step) || step.gap() > wanted)
+        }
+        Barrier::AfterEffect => behind_first(&|step| may_have_effect(knobs, step)),
+        Barrier::AfterRecord => behind_first(&|step| step.gap() >= Barrier::AfterRecord),
+        Barrier::BeforeAnswer => None,
+    };
+    index.and_then(|index| there.get(index)).copied().unwrap_or(Barrier::BeforeAnswer)
 }
