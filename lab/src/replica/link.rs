@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use crate::process::clock;
 use crate::process::join::join_all;
 use crate::process::report::ReportLine;
+use crate::rules::classify;
 use crate::rules::event::CallFailure;
 use crate::rules::fault::{Direction, Fault, FaultRule, FaultTable, Passage, RuleId};
 use crate::rules::ids::{Attempt, Endpoint, Key, Millis, ReplicaId};
@@ -225,7 +226,7 @@ impl Link {
 }
 
 const fn failure(error: &CallError) -> CallFailure {
-    if error.is_definite() { CallFailure::BeforeConnection } else { CallFailure::Later }
+    classify::call_failure(error.code, error.sign)
 }
 
 fn about(message: &Message) -> About {

@@ -82,6 +82,11 @@ impl Lab {
         Ok((self.bid_farewell()?, read?))
     }
 
+    /// For whoever cannot wait: kills everybody and removes the directory. Nothing is checked.
+    pub fn end_at_once(&self) {
+        self.inner.end_at_once();
+    }
+
     /// Ends every process but this one. Who can closes its disk; who is paused or does not go in time is killed.
     pub async fn end_processes(&self) {
         self.inner.ending.store(true, Ordering::SeqCst);

@@ -456,18 +456,30 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
-    /// For whoever forgot to stop it, or panicked.
-    fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for child in state.started.iter().skip(1) {
+impl Inner {
+    /// Kills everybody and removes the directory, without a word and without waiting.
+    pub(super) fn end_at_once(&self) {
+        self.ending.store(true, Ordering::SeqCst);
+        let state = lock(&self.state);
+        let watcher = state.watcher.child().identity();
+        for child in state.started.iter().filter(|child| child.identity() != watcher) {
             // Who is gone cannot be killed.
             drop(child.signal(Signal::Kill));
         }
-        state.watcher.dismiss();
-        if let Some(dir) = self.dir.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+        // The watcher is not dismissed: when this process is gone, it looks after who is left.
+        drop(state);
+        if let Some(dir) = lock(&self.dir).take() {
             drop(dir.remove());
         }
+    }
+}
+
+impl Drop for Inner {
+    /// For whoever forgot to stop it, or panicked.
+    fn drop(&mut self) {
+        self.end_at_once();
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.watcher.child().ask_to_end();
     }
 }
 

@@ -4,7 +4,6 @@
 //! writes nothing. Each lamp says who measured it and when; what was not asked is not known.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -18,76 +17,29 @@ use crate::process::clock;
 use crate::process::join::join_all;
 use crate::rules::ids::{Endpoint, Millis, ReplicaId};
 use crate::rules::knobs::Knobs;
-use crate::rules::record::DiskIdentity;
+use crate::rules::lamps::{A_COUNT_AND_NOTHING_MORE, Lamp, Measured, ReplicaStatus, Summary, summarize};
 use crate::wire::replica::{Control, ReplicaClient};
 
 const ACCEPT_WITHIN: Duration = Duration::from_millis(300);
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 const WRITE_WITHIN: Duration = Duration::from_millis(1_000);
 
-/// The sentence under every count.
-pub const ONLY_A_COUNT: &str = "This is a count and nothing more: a majority that is up is no transaction, no consensus and no proof of execution.";
+/// Older measurements count for nothing.
+const FRESH_MS: u64 = 5_000;
 
-/// One lamp.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lamp {
-    /// Whether it is on.
-    pub on: bool,
-    /// Who measured it.
-    pub by: Endpoint,
-    /// When.
-    pub at: Millis,
-}
-
-/// The four of one replica.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lamps {
-    /// There is a process.
-    pub exists: Lamp,
-    /// Its port accepts a connection.
-    pub accepts: Lamp,
-    /// It answers a ping in time.
-    pub answers: Lamp,
-    /// It completes a durable write in time.
-    pub writes: Lamp,
-}
-
-/// One replica, as it was measured.
+/// One replica: what was measured, and what the supervisor did to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaLine {
-    /// Which.
-    pub replica: ReplicaId,
+    /// What was measured.
+    pub measured: ReplicaStatus,
     /// What the supervisor did to it last.
     pub life: Life,
     /// Its process, or its last one.
     pub pid: u32,
     /// Its port, or its last one.
     pub port: u16,
-    /// The lamps.
-    pub lamps: Lamps,
-    /// Its disk, as far as the supervisor knows.
-    pub disk: DiskIdentity,
-    /// Records and effects on it; nothing if it did not answer.
-    pub holds: Option<(u64, u64)>,
-    /// Whom it sees; nothing if it did not answer.
-    pub sees: Option<BTreeMap<ReplicaId, bool>>,
-}
-
-/// How many have each lamp on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Configured members.
-    pub configured: u8,
-    /// So many are a majority of them.
-    pub majority: u8,
-    /// Processes.
-    pub exist: u8,
-    /// Ports.
-    pub accept: u8,
-    /// Pings.
-    pub answer: u8,
-    /// Durable writes.
-    pub write: u8,
+    /// Effects on its disk, if it could be asked.
+    pub effects: Option<u64>,
 }
 
 /// The whole cluster, as it was measured.
@@ -102,32 +54,13 @@ pub struct ClusterStatus {
     /// Each replica.
     pub replicas: Vec<ReplicaLine>,
     /// What it adds up to.
-    pub counts: Counts,
+    pub summary: Summary,
     /// Whether the provider answers.
     pub provider_answers: bool,
     /// Faults that are armed.
     pub faults: Vec<ArmedRule>,
     /// That it is a count and nothing more.
     pub remember: String,
-}
-
-impl Counts {
-    /// Each count with its name and whether it is a majority of the configured members.
-    #[must_use]
-    pub fn each(&self) -> [(&'static str, u8, bool); 4] {
-        let row = |name, count| (name, count, count >= self.majority);
-        [row("exist", self.exist), row("accept", self.accept), row("answer", self.answer), row("write", self.write)]
-    }
-}
-
-impl fmt::Display for Counts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} configured", self.configured)?;
-        for (name, count, majority) in self.each() {
-            write!(f, ", {count} {name}{}", if majority { "" } else { " (no majority)" })?;
-        }
-        Ok(())
-    }
 }
 
 impl Lab {
@@ -138,32 +71,23 @@ impl Lab {
         let members = self.inner.options.members;
         let replicas = join_all(members.iter().map(|id| self.measure_one(id))).await;
         let replicas: Vec<ReplicaLine> = replicas.into_iter().flatten().collect();
-        let count = |lamp: fn(&Lamps) -> Lamp| {
-            u8::try_from(replicas.iter().filter(|line| lamp(&line.lamps).on).count()).unwrap_or(u8::MAX)
-        };
-        let counts = Counts {
-            configured: members.configured(),
-            majority: members.majority(),
-            exist: count(|lamps| lamps.exists),
-            accept: count(|lamps| lamps.accepts),
-            answer: count(|lamps| lamps.answers),
-            write: count(|lamps| lamps.writes),
-        };
+        let measured: Vec<ReplicaStatus> = replicas.iter().map(|line| line.measured.clone()).collect();
+        let summary = summarize(members, clock::now(), FRESH_MS, &measured);
         let provider = lock(&self.inner.state).provider.as_ref().map(|(.., client)| client.clone());
         let provider_answers = match provider {
             Some(provider) => provider.alive(ANSWER_WITHIN).await.is_ok(),
             None => false,
         };
-        self.inner.recorder.note_at(began, "measured", json!({ "counts": counts }));
+        self.inner.recorder.note_at(began, "measured", json!({ "counts": summary.counts }));
         ClusterStatus {
             run: self.inner.run.clone(),
             knobs: self.inner.options.knobs,
             measured: (began, clock::now()),
             replicas,
-            counts,
+            summary,
             provider_answers,
             faults: self.armed(),
-            remember: ONLY_A_COUNT.to_owned(),
+            remember: A_COUNT_AND_NOTHING_MORE.to_owned(),
         }
     }
 
@@ -173,25 +97,47 @@ impl Lab {
             let member = state.members.get(&id)?;
             (member.client.clone(), member.port, member.life, member.disk.clone(), member.child.clone())
         };
-        let exists = lamp(!child.has_ended() && child.identity().is_running());
-        // The port of a dead process may be another's by now: only what belongs to this run counts.
-        let accepts = lamp(exists.on && accepts(port).await);
-        let ping = if accepts.on { client.ping(Endpoint::Supervisor, id, ANSWER_WITHIN).await.ok() } else { None };
-        let answers = lamp(ping.is_some());
-        let writes = lamp(answers.on && client.probe(WRITE_WITHIN).await.is_ok());
-        let status = if answers.on { client.status(ANSWER_WITHIN).await.ok() } else { None };
-        if let Some(known) = ping {
-            self.catch_up(id, client, known).await;
+        let mut lamps = BTreeMap::new();
+        let exists = measured(&mut lamps, Lamp::Exists, async {
+            (!child.has_ended() && child.identity().is_running()).then_some(())
+        })
+        .await;
+        // What the lamp before it rules out is dark too. The port of a dead process may be another's by now.
+        let accepts = measured(&mut lamps, Lamp::Accepts, async {
+            exists?;
+            accepts(port).await
+        })
+        .await;
+        let known = measured(&mut lamps, Lamp::Answers, async {
+            accepts?;
+            client.ping(Endpoint::Supervisor, id, ANSWER_WITHIN).await.ok()
+        })
+        .await;
+        measured(&mut lamps, Lamp::Writes, async {
+            known?;
+            client.probe(WRITE_WITHIN).await.ok()
+        })
+        .await;
+        let told = if known.is_some() { client.status(ANSWER_WITHIN).await.ok() } else { None };
+        if let Some(version) = known {
+            self.catch_up(id, client, version).await;
         }
+        let seen = |sees: &BTreeMap<ReplicaId, (bool, Millis)>| {
+            sees.iter().filter(|(_, (answers, _))| *answers).map(|(who, _)| *who).collect()
+        };
         Some(ReplicaLine {
-            replica: id,
+            measured: ReplicaStatus {
+                replica: id,
+                lamps,
+                paused: life == Life::Paused,
+                disk: Some(told.as_ref().map_or(disk, |told| told.disk.clone())),
+                records: told.as_ref().map(|told| told.records),
+                sees: told.as_ref().map(|told| seen(&told.sees)),
+            },
             life,
             pid: child.identity().pid,
             port,
-            lamps: Lamps { exists, accepts, answers, writes },
-            disk: status.as_ref().map_or(disk, |status| status.disk.clone()),
-            holds: status.as_ref().map(|status| (status.records, status.effects)),
-            sees: status.map(|status| status.sees.into_iter().map(|(who, (answers, _))| (who, answers)).collect()),
+            effects: told.map(|told| told.effects),
         })
     }
 
@@ -225,11 +171,20 @@ impl Lab {
     }
 }
 
-fn lamp(on: bool) -> Lamp {
-    Lamp { on, by: Endpoint::Supervisor, at: clock::now() }
+/// Lights a lamp, or not, and says who asked, when, and how long it took.
+async fn measured<T>(
+    lamps: &mut BTreeMap<Lamp, Measured>,
+    lamp: Lamp,
+    asking: impl Future<Output = Option<T>>,
+) -> Option<T> {
+    let began = clock::now();
+    let answer = asking.await;
+    let at = clock::now();
+    lamps.insert(lamp, Measured { lit: answer.is_some(), by: Endpoint::Supervisor, at, took_ms: at.since(began) });
+    answer
 }
 
-async fn accepts(port: u16) -> bool {
+async fn accepts(port: u16) -> Option<()> {
     let connecting = TcpStream::connect(("127.0.0.1", port));
-    matches!(tokio::time::timeout(ACCEPT_WITHIN, connecting).await, Ok(Ok(_)))
+    matches!(tokio::time::timeout(ACCEPT_WITHIN, connecting).await, Ok(Ok(_))).then_some(())
 }

@@ -33,6 +33,6 @@ pub mod error;
 pub mod faults;
 pub mod lab;
 pub mod lamps;
-mod member;
+pub mod member;
 pub mod recorder;
 pub mod up;
