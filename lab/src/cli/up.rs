@@ -188,6 +188,7 @@ async fn first_screen(global: &Global, lab: &Lab, port: u16) {
     for next in ["status", "send --amount 50", "kill a", "send --amount 50", "restart a", "check"] {
         say(format!("  counterfoil-lab{data} {next}"));
     }
+    say(format!("Every process answers grpcurl: grpcurl -plaintext 127.0.0.1:{port} list"));
     say("Ctrl-C here ends everything and leaves nothing.");
 }
 

@@ -1,6 +1,5 @@
 //! What can be done to replicas.
 
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::error::LabError;
@@ -16,26 +15,17 @@ use crate::wire::replica::Control;
 /// How long a process that was sent SIGKILL may take to be gone. The system takes some milliseconds.
 const GONE_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Several were to be done, and some could not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Done {
-    /// To whom it was done.
-    pub replica: ReplicaId,
-    /// What, for people.
-    pub says: String,
-}
-
 impl Lab {
     /// `kill -9`. It is gone when this returns.
     ///
     /// # Errors
     ///
-    /// [`LabError::Dead`] if it was dead already.
+    /// [`LabError::DeadAlready`].
     pub async fn kill(&self, id: ReplicaId) -> Result<(), LabError> {
         let _one = self.inner.acting.lock().await;
         let child = self.with_member(id, |member| {
             if !member.life.is_alive() {
-                return Err(LabError::Dead(id));
+                return Err(LabError::DeadAlready(id));
             }
             member.child.signal(Signal::Kill)?;
             // Whoever learns of its end knows that it was wanted.

@@ -35,6 +35,9 @@ pub enum LabError {
     /// It is dead.
     #[error("replica {0} is dead: restart it first")]
     Dead(ReplicaId),
+    /// It cannot be killed again.
+    #[error("replica {0} is dead already")]
+    DeadAlready(ReplicaId),
     /// It is alive.
     #[error("replica {0} is alive: kill it first")]
     Alive(ReplicaId),

@@ -97,7 +97,7 @@ impl Lab {
             state.faults.rules.insert(id, (rule.clone(), 0));
             id
         };
-        self.inner.recorder.note("fault-armed", json!({ "rule": id, "what": rule }));
+        self.inner.recorder.note("fault-armed", json!({ "rule": id, "says": rule }));
         self.tell_all().await?;
         Ok(id)
     }
@@ -175,7 +175,7 @@ impl Lab {
             state.faults.holds.insert(id, hold.clone());
             id
         };
-        self.inner.recorder.note("hold-armed", json!({ "hold": id, "what": hold }));
+        self.inner.recorder.note("hold-armed", json!({ "hold": id, "says": hold }));
         self.tell_all().await?;
         Ok(HoldId(id))
     }

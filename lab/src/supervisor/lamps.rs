@@ -15,6 +15,7 @@ use super::lab::{Lab, lock};
 use super::member::Life;
 use crate::process::clock;
 use crate::process::join::join_all;
+use crate::process::sys::ProcessIdentity;
 use crate::rules::ids::{Endpoint, Millis, ReplicaId};
 use crate::rules::knobs::Knobs;
 use crate::rules::lamps::{A_COUNT_AND_NOTHING_MORE, Lamp, Measured, ReplicaStatus, Summary, summarize};
@@ -57,6 +58,8 @@ pub struct ClusterStatus {
     pub summary: Summary,
     /// Whether the provider answers.
     pub provider_answers: bool,
+    /// Every process of the run that is there, the supervisor aside.
+    pub processes: Vec<ProcessIdentity>,
     /// Faults that are armed.
     pub faults: Vec<ArmedRule>,
     /// That it is a count and nothing more.
@@ -86,6 +89,7 @@ impl Lab {
             replicas,
             summary,
             provider_answers,
+            processes: self.processes().into_iter().filter(|process| process.is_running()).collect(),
             faults: self.armed(),
             remember: A_COUNT_AND_NOTHING_MORE.to_owned(),
         }
