@@ -13,10 +13,12 @@
 // In reading order.
 pub mod action;
 pub mod barrier;
+pub mod classify;
 pub mod event;
 pub mod fault;
 pub mod ids;
 pub mod knobs;
+pub mod lamps;
 pub mod majority;
 pub mod message;
 pub mod outcome;
@@ -24,6 +26,7 @@ pub mod plan;
 pub mod provider;
 pub mod record;
 pub mod replica;
+pub mod verdict;
 
 mod word;
 
