@@ -162,3 +162,55 @@ impl FaultTable {
         self.rules.iter().map(|armed| (armed.id, armed.hits))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Direction, Fault, FaultRule, FaultTable, Passage, RuleId};
+    use crate::rules::{
+        ids::{Attempt, Endpoint, ReplicaId},
+        message::MessageKind,
+    };
+
+    const A: Endpoint = Endpoint::Replica(ReplicaId::FIRST);
+
+    fn passage(direction: Direction, attempt: u32) -> Passage<'static> {
+        let (from, to, kind) = (Endpoint::Client, A, MessageKind::Request);
+        Passage { from, to, direction, kind, key: None, attempt: Some(Attempt(attempt)) }
+    }
+
+    #[test]
+    fn exactly_the_next_reply_is_lost_and_the_rule_says_that_it_hit() {
+        let mut table = FaultTable::default();
+        table.arm(RuleId(1), FaultRule::next_reply(Some(A)));
+        assert_eq!(table.pass(&passage(Direction::Request, 1)), None);
+        assert_eq!(table.pass(&passage(Direction::Reply, 1)), Some((RuleId(1), Fault::Drop)));
+        assert_eq!(table.pass(&passage(Direction::Reply, 2)), None);
+        assert_eq!(table.disarm(RuleId(1)), Some(1));
+        assert_eq!(table.disarm(RuleId(1)), None, "taking it away again changes nothing");
+    }
+
+    #[test]
+    fn a_rule_speaks_of_what_it_names_and_of_everything_it_does_not() {
+        let second = FaultRule { attempt: Some(Attempt(2)), ..FaultRule::everything(Fault::Hold) };
+        assert!(second.matches(&passage(Direction::Reply, 2)) && !second.matches(&passage(Direction::Reply, 1)));
+        let keyed = FaultRule { key: "k".parse().ok(), ..FaultRule::everything(Fault::Hold) };
+        assert!(!keyed.matches(&passage(Direction::Reply, 1)), "a message without a key is not one with this key");
+    }
+
+    #[test]
+    fn a_cut_has_both_directions_and_each_can_be_armed_alone() {
+        let [there, back] = FaultRule::cut(Endpoint::Client, A);
+        let to_a = passage(Direction::Request, 1);
+        assert!(there.matches(&to_a) && !back.matches(&to_a));
+        assert!(back.matches(&Passage { from: A, to: Endpoint::Client, ..to_a }));
+    }
+
+    #[test]
+    fn the_first_rule_that_is_not_used_up_decides() {
+        let mut table = FaultTable::default();
+        table.arm(RuleId(1), FaultRule { count: Some(1), ..FaultRule::everything(Fault::Drop) });
+        table.arm(RuleId(2), FaultRule::everything(Fault::Delay { milliseconds: 5 }));
+        let mut next = || table.pass(&passage(Direction::Request, 1)).map(|(id, _)| id.0);
+        assert_eq!([next(), next(), next()], [Some(1), Some(2), Some(2)]);
+    }
+}
