@@ -10,6 +10,8 @@
 
 pub mod cli;
 pub mod client;
+pub mod history;
+pub mod judge;
 pub mod process;
 pub mod provider;
 pub mod replica;

@@ -279,7 +279,7 @@ impl fmt::Display for IntentId {
 /// did could remove duplicates by it, and every lesson would be a lie.
 ///
 /// The envelope has no accessor that replica code may name; `tests/layers.rs` reads the sources, and
-/// `tests/rules_sealed.rs` swaps the contents and expects the same decisions.
+/// `tests/rules` swaps the contents and expects the same decisions.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SealedIntent(String);

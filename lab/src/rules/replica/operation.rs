@@ -8,7 +8,7 @@ use crate::rules::{
     ids::{CallId, Endpoint, Millis, OpId},
     message::Reply,
     outcome::{Outcome, Refused, Unknown},
-    plan::{self, Step},
+    plan::{self, Needs, Step},
     record::{Receipt, Request, Slot},
 };
 
@@ -192,7 +192,11 @@ impl Replica {
         match progress {
             Progress::Waits => drop(self.tasks.insert(op, Task::Operation(Box::new(operation)))),
             Progress::Done => {
-                out.push(operation.note(step, StepMark::Done));
+                // What the provider had done before was found, and not done by this step.
+                out.push(match step.needs() == Needs::Provider && operation.replayed {
+                    true => Action::Note(Note::Found { of: operation.name(), step }),
+                    false => operation.note(step, StepMark::Done),
+                });
                 let barrier = plan::gap_behind(&operation.steps, operation.index);
                 operation.index += 1;
                 if operation.index >= operation.steps.len() {
