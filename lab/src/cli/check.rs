@@ -1,17 +1,17 @@
 //! `check`: executions for each intent, counted from the durable stores.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
 
 use super::{Failed, Global, Outcome, find, say, say_json};
-use crate::rules::ids::IntentId;
-use crate::rules::outcome::{Outcome as Told, OutcomeKind};
-use crate::rules::verdict::{Expected, IntentFacts, Totals, Verdict, judge, totals};
+use crate::history::{HistoryEvent, Line};
+use crate::judge::{Evidence, Report, check};
+use crate::process::clock;
+use crate::rules::ids::Endpoint;
+use crate::rules::verdict::{Expected, Totals};
 use crate::supervisor::durable::{Durable, collect_from};
 
 #[derive(Debug, Args)]
@@ -22,16 +22,9 @@ pub(super) struct CheckArguments {
     /// A history; then --data names the directory of its run, in which nothing runs any more
     history: Option<PathBuf>,
     /// What is expected: honest (nobody executed twice, nobody told otherwise than it is), duplicates, or a number of
-    /// executions for each intent
-    #[arg(long, default_value = "honest", value_parser = parse_expected)]
-    expect: Expected,
-}
-
-#[derive(Debug, Serialize)]
-struct CheckReport {
-    #[serde(flatten)]
-    verdict: Verdict,
-    totals: Totals,
+    /// executions for each intent [default: what the run was planned to show]
+    #[arg(long, value_parser = parse_expected)]
+    expect: Option<Expected>,
 }
 
 fn parse_expected(text: &str) -> Result<Expected, String> {
@@ -43,18 +36,25 @@ fn parse_expected(text: &str) -> Result<Expected, String> {
 }
 
 pub(super) async fn run(global: Global, arguments: CheckArguments) -> Outcome {
+    // Whatever goes wrong here is no verdict, and must not look like one.
     let not_judged = |failed: Failed| Failed { line: format!("INVALID: {}", failed.line), code: 2 };
-    let facts = match &arguments.history {
+    let (history, durable) = match &arguments.history {
         Some(history) => offline(&global, history).map_err(not_judged)?,
         None => live(&global).await.map_err(not_judged)?,
     };
-    let verdict = judge(arguments.expect, &facts, Vec::new(), Vec::new());
-    let totals = totals(facts.values());
-    let code = ExitCode::from(verdict.exit_code());
+    let history = with_expectation(history, arguments.expect).map_err(not_judged)?;
+    let report = check(history.as_slice(), &Evidence::from(durable))
+        .map_err(|error| not_judged(Failed::new(format!("the history does not read: {error}"))))?;
+    let code = ExitCode::from(report.verdict.exit_code());
     if global.json {
-        say_json(&CheckReport { verdict, totals })?;
-        return Ok(code);
+        say_json(&report)?;
+    } else {
+        show(&report);
     }
+    Ok(code)
+}
+
+fn show(Report { verdict, totals, .. }: &Report) {
     let Totals { intents, executions, duplicates, lost, denied, unknown } = totals;
     say(format!(
         "{intents} intents, {executions} executions, counted from the durable stores and the provider's ledger"
@@ -64,55 +64,42 @@ pub(super) async fn run(global: Global, arguments: CheckArguments) -> Outcome {
     say(format!("  {denied} denied: told not executed, and were"));
     say(format!("  {unknown} of which the client does not know"));
     say(verdict.to_string());
-    Ok(code)
 }
 
-fn offline(global: &Global, history: &Path) -> Result<BTreeMap<IntentId, IntentFacts>, Failed> {
+fn offline(global: &Global, history: &Path) -> Result<(Vec<u8>, Durable), Failed> {
     let data = global.data.as_ref().ok_or_else(|| Failed::new("say with --data where the disks of that run are"))?;
     if !data.is_dir() {
         return Err(Failed::new(format!("{}: there is no such directory", data.display())));
     }
-    gather(&collect_from(data)?, &read(history)?)
+    Ok((read(history)?, collect_from(data)?))
 }
 
-async fn live(global: &Global) -> Result<BTreeMap<IntentId, IntentFacts>, Failed> {
+/// A run that goes on is judged as if it ended now.
+async fn live(global: &Global) -> Result<(Vec<u8>, Durable), Failed> {
     let found = find::find(global).await?;
+    // The disks first: whatever is on them was asked for in a line that is in the history by then.
     let durable: Durable = found.supervisor.collect(Duration::from_secs(60)).await?;
-    gather(&durable, &read(&Path::new(&found.description.directory).join("history.jsonl"))?)
+    let mut history = read(&Path::new(&found.description.directory).join("history.jsonl"))?;
+    let end = Line { at: clock::now(), by: Endpoint::Supervisor, event: HistoryEvent::RunEnded };
+    history.extend(serde_json::to_vec(&end)?);
+    history.push(b'\n');
+    Ok((history, durable))
 }
 
-fn read(history: &Path) -> Result<String, Failed> {
-    std::fs::read_to_string(history).map_err(|error| Failed::new(format!("{}: {error}", history.display())))
+fn read(history: &Path) -> Result<Vec<u8>, Failed> {
+    std::fs::read(history).map_err(|error| Failed::new(format!("{}: {error}", history.display())))
 }
 
-/// What the history needs to say about an intent: that it began, and how it ended.
-#[derive(Debug, Deserialize)]
-struct Line {
-    what: String,
-    intent: Option<IntentId>,
-    outcome: Option<Told>,
-}
-
-/// Executions from the disks alone; what the client was told from the history.
-fn gather(durable: &Durable, history: &str) -> Result<BTreeMap<IntentId, IntentFacts>, Failed> {
-    let mut facts: BTreeMap<IntentId, IntentFacts> = BTreeMap::new();
-    for (number, line) in history.lines().enumerate() {
-        let line: Line = serde_json::from_str(line)
-            .map_err(|error| Failed::new(format!("the history is malformed in line {}: {error}", number + 1)))?;
-        let Some(intent) = line.intent else { continue };
-        let facts = facts.entry(intent).or_default();
-        if line.what == "intent-ended" {
-            // A wish that was sent again: what was known before counts, as for attempts.
-            let now = line.outcome.map(|outcome| outcome.kind());
-            facts.told = match (facts.told, now) {
-                (Some(OutcomeKind::Unknown), Some(OutcomeKind::Refused)) => Some(OutcomeKind::Unknown),
-                (_, now) => now,
-            };
-        }
+/// What somebody expects takes the place of what the run was planned to show. A first line that does not read is the
+/// judge's to refuse.
+fn with_expectation(history: Vec<u8>, expect: Option<Expected>) -> Result<Vec<u8>, Failed> {
+    let Some(expect) = expect else { return Ok(history) };
+    let first = history.iter().position(|byte| *byte == b'\n').unwrap_or(history.len());
+    let Ok(mut line) = serde_json::from_slice::<Line>(&history[..first]) else { return Ok(history) };
+    if let HistoryEvent::RunStarted { plan, .. } = &mut line.event {
+        plan.expected = expect;
     }
-    let rows = durable.disks.iter().flat_map(|disk| &disk.contents.effects);
-    for row in rows.chain(durable.charges.iter().map(|charge| &charge.row)) {
-        facts.entry(row.intent.open_as_judge()).or_default().executions += 1;
-    }
-    Ok(facts)
+    let mut changed = serde_json::to_vec(&line)?;
+    changed.extend_from_slice(&history[first..]);
+    Ok(changed)
 }

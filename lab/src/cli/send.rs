@@ -1,19 +1,18 @@
 //! `send`: one request with visible attempts, or a load.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
 
 use super::{Failed, Global, Outcome, find, say, say_json};
 use crate::client::load::{self, LoadPlan, LoadReport};
-use crate::client::send::{AttemptReport, Client, Intent, Kept, Policy, RemoteLab, SendReport};
+use crate::client::remote::RemoteSink;
+use crate::client::send::{AttemptReport, Client, Intent, Policy, RemoteLab, SendReport};
 use crate::rules::ids::{Amount, IntentId, Key, ReplicaId};
 use crate::rules::knobs::Identity;
 use crate::rules::majority::Members;
 use crate::rules::outcome::{Outcome as Result4, OutcomeKind};
-use crate::wire::supervisor::SupervisorClient;
 
 #[derive(Debug, Args)]
 #[command(
@@ -70,26 +69,25 @@ pub(super) async fn run(global: Global, arguments: SendArguments) -> Outcome {
     policy.attempts = arguments.attempts;
     policy.attempt_ms = arguments.attempt_ms;
     policy.pause_ms = arguments.pause_ms;
-    let sink = Kept::default();
+    let (sink, carrier) = RemoteSink::new(found.supervisor.clone());
     let cluster = RemoteLab::new(found.supervisor.clone(), found.description.run.clone());
-    let client = Client { cluster, policy, sink: sink.clone() };
-    match arguments.operations {
-        None => one(&global, &arguments, &client, &found.supervisor).await,
+    let client = Client { cluster, policy, sink };
+    let code = match arguments.operations {
+        None => one(&global, &arguments, client).await?,
         Some(operations) => {
             let seed = arguments.seed.unwrap_or(found.description.seed);
             let name = format!("load-{:06x}", fastrand::u32(..0x0100_0000));
-            let plan = LoadPlan { name, clients: arguments.clients, operations, seed };
-            many(&global, plan, &client, &found.supervisor).await
+            many(&global, LoadPlan { name, clients: arguments.clients, operations, seed }, client).await?
         }
-    }
+    };
+    let arrived = carrier.arrive().await;
+    arrived.map_err(|error| Failed::new(format!("the history is short, so this run cannot be judged: {error}")))?;
+    Ok(code)
 }
 
-async fn one(
-    global: &Global,
-    arguments: &SendArguments,
-    client: &Client<RemoteLab, Kept>,
-    supervisor: &SupervisorClient,
-) -> Outcome {
+type Remote = Client<RemoteLab, RemoteSink>;
+
+async fn one(global: &Global, arguments: &SendArguments, client: Remote) -> Outcome {
     let key = match &arguments.key {
         Some(key) => key.clone(),
         None => format!("k-{:06x}", fastrand::u32(..0x0100_0000)).parse()?,
@@ -106,7 +104,6 @@ async fn one(
             }
         })
         .await;
-    record(supervisor, &client.sink).await?;
     if global.json {
         say_json(&report)?;
     } else {
@@ -135,14 +132,8 @@ fn show(report: &AttemptReport) -> String {
     format!("  attempt {attempt} -> {to}  key {key}  {took_ms} ms  {}: {says}{error}", outcome.kind())
 }
 
-async fn many(
-    global: &Global,
-    plan: LoadPlan,
-    client: &Client<RemoteLab, Kept>,
-    supervisor: &SupervisorClient,
-) -> Outcome {
-    let report = load::run(client, plan, |_| {}).await;
-    record(supervisor, &client.sink).await?;
+async fn many(global: &Global, plan: LoadPlan, client: Remote) -> Outcome {
+    let report = load::run(&client, plan, |_| {}).await;
     if global.json {
         say_json(&report)?;
         return Ok(ExitCode::SUCCESS);
@@ -155,16 +146,4 @@ async fn many(
     say(format!("  {done} done, {refused} refused, {unknown} unknown, {mismatch} mismatch"));
     say("what really happened: `counterfoil-lab check`");
     Ok(ExitCode::SUCCESS)
-}
-
-/// Hands the client's history to the supervisor, which writes it.
-async fn record(supervisor: &SupervisorClient, sink: &Kept) -> Result<(), Failed> {
-    const LINES: usize = 5_000;
-    let mut lines = sink.take();
-    while !lines.is_empty() {
-        let rest = lines.split_off(lines.len().min(LINES));
-        let recorded = supervisor.record(std::mem::replace(&mut lines, rest), Duration::from_secs(20)).await;
-        recorded.map_err(|error| Failed::new(format!("the history could not be recorded: {error}")))?;
-    }
-    Ok(())
 }

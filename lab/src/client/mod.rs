@@ -4,4 +4,5 @@
 //! the same key. That it may take a new key for each attempt instead is a switch, to show the harm.
 
 pub mod load;
+pub mod remote;
 pub mod send;

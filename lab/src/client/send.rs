@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
+use crate::history::{HistoryEvent, Line};
 use crate::process::clock;
 use crate::rules::classify::{self, Code, Sign};
 use crate::rules::ids::{Amount, Attempt, Endpoint, IntentId, Key, Millis, ReplicaId, SealedIntent};
@@ -164,33 +164,15 @@ pub struct SendReport {
     pub what_next: String,
 }
 
-/// Where the history goes: lines of JSON.
+/// Where the history of a client goes.
 pub trait Sink: Clone + Send + Sync + 'static {
     /// One line.
-    fn line(&self, line: String);
+    fn tell(&self, line: Line);
 }
 
 impl Sink for Lab {
-    fn line(&self, line: String) {
-        self.recorder().line(&line);
-    }
-}
-
-/// Keeps lines until somebody takes them.
-#[derive(Debug, Clone, Default)]
-pub struct Kept(Arc<Mutex<Vec<String>>>);
-
-impl Kept {
-    /// Takes what there is.
-    #[must_use]
-    pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Sink for Kept {
-    fn line(&self, line: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    fn tell(&self, line: Line) {
+        self.recorder().write(&line);
     }
 }
 
@@ -206,15 +188,21 @@ pub struct Client<C, S> {
 }
 
 impl<C: Cluster, S: Sink> Client<C, S> {
+    fn tell(&self, event: HistoryEvent) {
+        self.sink.tell(Line { at: clock::now(), by: Endpoint::Client, event });
+    }
+
     /// One attempt at one replica.
     pub async fn attempt(&self, intent: &Intent, attempt: Attempt, to: ReplicaId) -> AttemptReport {
         let request = intent.request(attempt, self.policy.identity);
         let at = clock::now();
-        let named = json!({
-            "time": at.0, "what": "attempt-sent", "intent": intent.id, "key": request.key, "attempt": attempt,
-            "to": to, "amount": intent.amount,
+        self.tell(HistoryEvent::AttemptStarted {
+            intent: intent.id.clone(),
+            key: request.key.clone(),
+            attempt,
+            to,
+            amount: intent.amount,
         });
-        self.sink.line(named.to_string());
         let within = Duration::from_millis(self.policy.attempt_ms);
         let answer = match self.cluster.replica(to).await {
             Ok(replica) => replica.execute(to, &request, within).await,
@@ -225,16 +213,18 @@ impl<C: Cluster, S: Sink> Client<C, S> {
             Err(error) => (classify::outcome(error.code, error.sign), Some((error.code, error.sign, error.message))),
         };
         let took_ms = clock::now().since(at);
-        let ended = json!({
-            "time": clock::now().0, "what": "attempt-ended", "intent": intent.id, "key": request.key,
-            "attempt": attempt, "to": to, "outcome": outcome, "took_ms": took_ms,
+        self.tell(HistoryEvent::AttemptEnded {
+            intent: intent.id.clone(),
+            key: request.key.clone(),
+            attempt,
+            outcome: outcome.clone(),
         });
-        self.sink.line(ended.to_string());
         AttemptReport { attempt, to, key: request.key, at, took_ms, outcome, error }
     }
 
     /// As many attempts as it takes, and no more than the policy says. `show` is called after each.
     pub async fn send(&self, intent: Intent, mut show: impl FnMut(&AttemptReport)) -> SendReport {
+        self.tell(HistoryEvent::IntentStarted { intent: intent.id.clone(), amount: intent.amount });
         let mut attempts: Vec<AttemptReport> = Vec::new();
         let mut known: Option<Outcome> = None;
         let mut attempt = Attempt::FIRST;
@@ -257,11 +247,7 @@ impl<C: Cluster, S: Sink> Client<C, S> {
             tokio::time::sleep(jitter).await;
             pause = pause.saturating_mul(2).min(Duration::from_secs(1));
         };
-        let ended = json!({
-            "time": clock::now().0, "what": "intent-ended", "intent": intent.id, "key": intent.key,
-            "outcome": outcome, "attempts": attempts.len(),
-        });
-        self.sink.line(ended.to_string());
+        self.tell(HistoryEvent::IntentEnded { intent: intent.id.clone(), outcome: outcome.clone() });
         SendReport { intent, attempts, what_next: outcome.what_next().to_owned(), outcome }
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::history::{HistoryEvent, event as history};
 use crate::process::clock;
 use crate::process::join::join_all;
 use crate::process::report::ReportLine;
@@ -31,6 +32,7 @@ const PING_WITHIN: Duration = Duration::from_millis(400);
 pub(super) struct Link {
     me: ReplicaId,
     run: String,
+    traces: bool,
     faults: Mutex<FaultTable>,
     /// Moves whenever a rule is taken away: messages that are held look again.
     disarmed: watch::Sender<u64>,
@@ -63,9 +65,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    pub(super) fn new(me: ReplicaId, run: String) -> Self {
+    pub(super) fn new(me: ReplicaId, run: String, traces: bool) -> Self {
         let (disarmed, _) = watch::channel(0);
-        Self { me, run, faults: Mutex::default(), disarmed, known: Mutex::default(), sees: Mutex::default() }
+        Self { me, run, traces, faults: Mutex::default(), disarmed, known: Mutex::default(), sees: Mutex::default() }
     }
 
     pub(super) const fn me(&self) -> ReplicaId {
@@ -104,9 +106,8 @@ impl Link {
     /// Sends a message past the rules, and comes back when it may go on.
     pub(super) async fn pass(&self, passage: Passage<'_>) -> Result<(), Lost> {
         let Some((rule, what)) = lock(&self.faults).pass(&passage) else { return Ok(()) };
-        let message = format!("{} {} -> {} {}", passage.kind, passage.from, passage.to, passage.direction);
         if passage.kind != MessageKind::Ping {
-            ReportLine::Hit { rule, what, message, time: clock::now() }.tell();
+            ReportLine::Hit { rule, time: clock::now() }.tell();
         }
         match what {
             Fault::Drop => Err(Lost),
@@ -119,6 +120,30 @@ impl Link {
                 while lock(&self.faults).is_armed(rule) && disarmed.changed().await.is_ok() {}
                 Ok(())
             }
+        }
+    }
+
+    /// A message leaves, whatever becomes of it.
+    pub(super) fn sent(&self, passage: &Passage<'_>) {
+        self.trace(passage, HistoryEvent::Sent);
+    }
+
+    /// A message is here.
+    pub(super) fn received(&self, passage: &Passage<'_>) {
+        self.trace(passage, HistoryEvent::Received);
+    }
+
+    /// Signs of life are not traced: they would bury everything else.
+    fn trace(&self, passage: &Passage<'_>, event: fn(history::Message) -> HistoryEvent) {
+        if self.traces && passage.kind != MessageKind::Ping {
+            ReportLine::tell_event(event(history::Message {
+                from: passage.from,
+                to: passage.to,
+                direction: passage.direction,
+                kind: passage.kind,
+                key: passage.key.cloned(),
+                attempt: passage.attempt,
+            }));
         }
     }
 
@@ -184,6 +209,7 @@ impl Link {
     ) -> Result<T, CallFailure> {
         let began = tokio::time::Instant::now();
         let exchange = async {
+            self.sent(&passage(Direction::Request));
             if self.pass(passage(Direction::Request)).await == Err(Lost) {
                 return std::future::pending().await;
             }
@@ -191,6 +217,7 @@ impl Link {
             if self.pass(passage(Direction::Reply)).await == Err(Lost) {
                 return std::future::pending().await;
             }
+            self.received(&passage(Direction::Reply));
             Ok(answer)
         };
         tokio::time::timeout_at(began + within, exchange).await.unwrap_or(Err(CallFailure::Later))
@@ -229,7 +256,7 @@ const fn failure(error: &CallError) -> CallFailure {
     classify::call_failure(error.code, error.sign)
 }
 
-fn about(message: &Message) -> About {
+pub(super) fn about(message: &Message) -> About {
     let of = |key: &Key, attempt| About { key: Some(key.clone()), attempt: Some(attempt) };
     match message {
         Message::Look(slot) | Message::LookAtKeeper(slot) => {

@@ -1,13 +1,12 @@
 //! What can be done to replicas.
 
-use serde_json::json;
-
 use super::error::LabError;
 use super::lab::{CONFIRM_WITHIN, Lab, file_name, lock};
 use super::member::{Life, Member, ready};
+use crate::history::HistoryEvent;
 use crate::process::spawn::Child;
 use crate::process::sys::Signal;
-use crate::rules::ids::ReplicaId;
+use crate::rules::ids::{Endpoint, ReplicaId};
 use crate::rules::message::Reply;
 use crate::rules::record::Standing;
 use crate::wire::replica::Control;
@@ -32,7 +31,6 @@ impl Lab {
             member.life = Life::Killed;
             Ok(member.child.clone())
         })?;
-        self.inner.recorder.note("killed", json!({ "who": id }));
         self.gone(&child).await
     }
 
@@ -62,7 +60,7 @@ impl Lab {
             Life::Paused => Err(LabError::Paused(id)),
             Life::Killed | Life::Crashed => Err(LabError::Dead(id)),
         })?;
-        self.inner.recorder.note("paused", json!({ "who": id }));
+        self.inner.recorder.note_of(id, HistoryEvent::Paused);
         Ok(())
     }
 
@@ -83,7 +81,7 @@ impl Lab {
             Life::Running => Err(LabError::NotPaused(id)),
             Life::Killed | Life::Crashed => Err(LabError::Dead(id)),
         })?;
-        self.inner.recorder.note("resumed", json!({ "who": id }));
+        self.inner.recorder.note_of(id, HistoryEvent::Resumed);
         self.bring_up_to_date(id, client).await
     }
 
@@ -138,7 +136,7 @@ impl Lab {
             member.standing_if_new = Standing::Behind;
             Ok(member.disk.clone())
         })?;
-        self.inner.recorder.note("wiped", json!({ "who": id, "disk": disk }));
+        self.inner.recorder.note_of(id, HistoryEvent::Wiped { incarnation: disk.incarnation });
         Ok(())
     }
 
@@ -155,9 +153,12 @@ impl Lab {
         })?;
         let silent = |error| LabError::Silent { replica: id, error };
         let done = client.control(Control::TakeOver, CONFIRM_WITHIN * 2).await.map_err(silent)?;
-        let reply = done.reply.unwrap_or(Reply::KeeperSilent);
-        self.inner.recorder.note("took-over", json!({ "who": id, "reply": reply }));
-        Ok(reply)
+        Ok(done.reply.unwrap_or(Reply::KeeperSilent))
+    }
+
+    /// A planned fault has taken place: for the judge, who asks whether it fell where it was planned.
+    pub fn fell(&self, fault: &str, whom: Endpoint) {
+        self.inner.recorder.note(HistoryEvent::FaultFell { fault: fault.to_owned(), whom });
     }
 
     /// What the supervisor did to it last.

@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::durable::Durable;
 use super::error::LabError;
 use super::lab::{Lab, lock};
 use super::member::Life;
+use crate::history::HistoryEvent;
 use crate::process::spawn::Child;
 use crate::process::sys::{ProcessIdentity, Signal};
 
@@ -96,8 +96,8 @@ impl Lab {
                 let paused = member.life == Life::Paused;
                 member.life = Life::Killed;
                 // Who is gone already cannot be killed.
-                if paused && let Err(error) = member.child.signal(Signal::Kill) {
-                    self.inner.recorder.note("not-killed", json!({ "error": error.to_string() }));
+                if paused {
+                    drop(member.child.signal(Signal::Kill));
                 }
             }
             let watcher = state.watcher.clone();
@@ -132,7 +132,7 @@ impl Lab {
     fn bid_farewell(&self) -> Result<Farewell, LabError> {
         let started = self.processes();
         let left: Vec<_> = started.iter().copied().filter(|process| process.is_running()).collect();
-        self.inner.recorder.note("run-ended", json!({ "started": started.len(), "left": left.len() }));
+        self.inner.recorder.note(HistoryEvent::RunEnded);
         let path = self.directory();
         let removed = match lock(&self.inner.dir).take() {
             Some(dir) => dir.remove()?,

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::error::LabError;
 use super::lab::{CONFIRM_WITHIN, Lab, lock};
 use super::member::Life;
+use crate::history::HistoryEvent;
 use crate::rules::barrier::At;
-use crate::rules::fault::{FaultRule, RuleId};
+use crate::rules::fault::{Fault, FaultRule, RuleId};
 use crate::rules::ids::{Endpoint, ReplicaId};
 use crate::wire::replica::{Control, Hold, ReplicaClient};
 
@@ -84,6 +84,30 @@ impl Faults {
     }
 }
 
+/// "drop request of any message, client -> A, attempt 1, 1 times".
+#[must_use]
+pub fn describe(rule: &FaultRule) -> String {
+    let any = |end: Option<Endpoint>| end.map_or_else(|| "anybody".to_owned(), |end| end.to_string());
+    let what = match rule.what {
+        Fault::Drop => "lose".to_owned(),
+        Fault::Delay { milliseconds } => format!("delay by {milliseconds} ms"),
+        Fault::Hold => "hold".to_owned(),
+    };
+    let half = rule.direction.map_or_else(|| "request and reply".to_owned(), |half| half.to_string());
+    let kind = rule.kind.map_or_else(|| "any call".to_owned(), |kind| kind.to_string());
+    let mut text = format!("{what} the {half} of {kind}, {} -> {}", any(rule.from), any(rule.to));
+    if let Some(key) = &rule.key {
+        text.push_str(&format!(", key {key}"));
+    }
+    if let Some(attempt) = rule.attempt {
+        text.push_str(&format!(", attempt {attempt}"));
+    }
+    if let Some(count) = rule.count {
+        text.push_str(&format!(", {count} times"));
+    }
+    text
+}
+
 impl Lab {
     /// Arms a fault in every replica that has to know of it. Who is dead or paused learns it when it comes back.
     ///
@@ -97,7 +121,7 @@ impl Lab {
             state.faults.rules.insert(id, (rule.clone(), 0));
             id
         };
-        self.inner.recorder.note("fault-armed", json!({ "rule": id, "says": rule }));
+        self.inner.recorder.note(HistoryEvent::RuleArmed { rule: id, what: describe(&rule) });
         self.tell_all().await?;
         Ok(id)
     }
@@ -111,7 +135,7 @@ impl Lab {
         let removed = lock(&self.inner.state).faults.rules.remove(&id);
         let (_, hits) = removed.ok_or(LabError::UnknownNumber { what: "fault", number: id.0 })?;
         self.tell_all().await?;
-        self.inner.recorder.note("fault-disarmed", json!({ "rule": id, "hits": hits }));
+        self.inner.recorder.note(HistoryEvent::RuleDisarmed { rule: id, hits });
         Ok(hits)
     }
 
@@ -158,8 +182,9 @@ impl Lab {
             let silent = |error| LabError::Silent { replica: id, error };
             client.control(Control::Healed, CONFIRM_WITHIN).await.map_err(silent)?;
         }
-        let gone: Vec<_> = rules.iter().map(|(id, (_, hits))| json!({ "rule": id, "hits": hits })).collect();
-        self.inner.recorder.note("healed", json!({ "faults": gone }));
+        for (rule, (_, hits)) in &rules {
+            self.inner.recorder.note(HistoryEvent::RuleDisarmed { rule: *rule, hits: *hits });
+        }
         Ok(rules.len())
     }
 
@@ -175,7 +200,6 @@ impl Lab {
             state.faults.holds.insert(id, hold.clone());
             id
         };
-        self.inner.recorder.note("hold-armed", json!({ "hold": id, "says": hold }));
         self.tell_all().await?;
         Ok(HoldId(id))
     }
@@ -201,7 +225,6 @@ impl Lab {
     pub async fn release(&self, hold: HoldId) -> Result<(), LabError> {
         let removed = lock(&self.inner.state).faults.holds.remove(&hold.0);
         removed.ok_or(LabError::UnknownNumber { what: "hold", number: hold.0 })?;
-        self.inner.recorder.note("released", json!({ "hold": hold }));
         self.tell_all().await
     }
 

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use serde_json::json;
 use tokio::sync::watch;
 
 use super::error::LabError;
 use super::faults::Faults;
 use super::member::{Coming, Life, Member, Said, ready};
 use super::recorder::Recorder;
+use crate::history::{FORMAT, HistoryEvent, Plan};
+use crate::process::clock;
 use crate::process::report::ReportLine;
 use crate::process::run_dir::{RunDescription, RunDir, Runs, Swept};
 use crate::process::spawn::{Child, ChildSpec};
@@ -21,11 +22,12 @@ use crate::process::sys::{self, ProcessIdentity, Signal};
 use crate::process::watcher::Watcher;
 use crate::provider::{self, ProviderArguments};
 use crate::replica::start::{self, ReplicaArguments};
-use crate::rules::ids::{Endpoint, ReplicaId};
+use crate::rules::ids::{Endpoint, ReplicaId, RunId};
 use crate::rules::knobs::Knobs;
 use crate::rules::majority::Members;
 use crate::rules::record::Standing;
 use crate::rules::replica::Patience;
+use crate::rules::verdict::Expected;
 use crate::wire::provider::ProviderClient;
 use crate::wire::replica::{Addresses, Control, ReplicaClient};
 use crate::wire::supervisor::Description;
@@ -50,6 +52,10 @@ pub struct LabOptions {
     pub keep: bool,
     /// How long replicas wait for each other.
     pub patience: Patience,
+    /// What the run is to show, for the history and the judge.
+    pub plan: Plan,
+    /// Whether each message stands in the history, for diagrams.
+    pub traces: bool,
 }
 
 impl LabOptions {
@@ -67,6 +73,14 @@ impl LabOptions {
             seed: 1,
             keep: false,
             patience: Patience::default(),
+            plan: Plan {
+                name: "up".to_owned(),
+                expected: Expected::Honest,
+                faults: Vec::new(),
+                faults_min: 0,
+                load_ms_min: 0,
+            },
+            traces: true,
         })
     }
 }
@@ -155,6 +169,14 @@ impl Lab {
             faults: Faults::default(),
         };
         let (changed, _) = watch::channel(0);
+        recorder.note(HistoryEvent::RunStarted {
+            format: FORMAT,
+            run: RunId(run.clone()),
+            members: options.members,
+            knobs: options.knobs,
+            seed: options.seed,
+            plan: options.plan.clone(),
+        });
         let inner = Inner {
             options,
             run,
@@ -177,10 +199,6 @@ impl Lab {
     /// [`LabError::NotStarted`] with the last words of the first that failed.
     pub async fn bring_up(&self) -> Result<(), LabError> {
         let inner = &self.inner;
-        let description = json!({
-            "run": inner.run, "replicas": inner.options.members, "knobs": inner.options.knobs, "seed": inner.options.seed,
-        });
-        inner.recorder.note("run-began", description);
         let (provider, coming) = inner.spawn_provider()?;
         let mut replicas = Vec::new();
         for id in inner.options.members.iter() {
@@ -188,6 +206,8 @@ impl Lab {
         }
         let told = ready(&provider, coming).await?;
         let client = ProviderClient::new(told.port, &inner.run);
+        let started = HistoryEvent::ProcessStarted { pid: provider.identity().pid, disk: None };
+        inner.recorder.tell(clock::now(), Endpoint::Provider, started);
         lock(&inner.state).provider = Some((provider, told.port, client));
         for (id, (child, coming)) in replicas {
             let told = ready(&child, coming).await?;
@@ -333,6 +353,7 @@ impl Inner {
             patience_ms: (patience.answer_ms, patience.catch_up_ms),
             disk: self.path(|dir| dir.disk(&name))?,
             standing_if_new,
+            traces: self.options.traces,
         };
         self.spawn(
             Endpoint::Replica(id),
@@ -371,8 +392,6 @@ impl Inner {
         // It is watched before anything else is done with it. A watcher that is gone is replaced when that is noticed.
         drop(state.watcher.watch(child.identity()));
         drop(state);
-        let ProcessIdentity { pid, .. } = child.identity();
-        self.recorder.note("process-started", json!({ "who": who, "pid": pid }));
         Ok((child, receiver))
     }
 
@@ -389,7 +408,8 @@ impl Inner {
             name: child.name().to_owned(),
             why: "it named no disk".to_owned(),
         })?;
-        self.recorder.note("replica-ready", json!({ "who": id, "port": told.port, "disk": disk }));
+        let pid = child.identity().pid;
+        self.recorder.note_of(id, HistoryEvent::ProcessStarted { pid, disk: Some(disk.clone()) });
         let client = ReplicaClient::new(told.port, &self.run);
         // It may have died between the word that it is ready and now.
         let life = if child.has_ended() { Life::Crashed } else { Life::Running };
@@ -416,20 +436,17 @@ impl Inner {
     fn hear(&self, who: Endpoint, said: Said) {
         match said {
             Said::Line(ReportLine::Ready { .. }) => {}
-            Said::Line(ReportLine::Reached { hold, op, at, time }) => {
-                self.recorder.note_at(time, "reached", json!({ "who": who, "hold": hold, "op": op, "at": at }));
+            Said::Line(ReportLine::Reached { hold, op: _, at, time }) => {
+                self.recorder.tell(time, who, HistoryEvent::Held(at.clone()));
                 if let Endpoint::Replica(by) = who {
                     lock(&self.state).faults.reached(hold, by, at);
                 }
             }
-            Said::Line(ReportLine::Hit { rule, what, message, time }) => {
-                let detail = json!({ "who": who, "rule": rule, "fault": what, "message": message });
-                self.recorder.note_at(time, "fault-hit", detail);
+            Said::Line(ReportLine::Hit { rule, time }) => {
+                self.recorder.tell(time, who, HistoryEvent::RuleHit { rule });
                 lock(&self.state).faults.hit(rule);
             }
-            Said::Line(ReportLine::Note { note, time }) => {
-                self.recorder.note_at(time, "note", json!({ "who": who, "note": note }));
-            }
+            Said::Line(ReportLine::Event { event, time }) => self.recorder.tell(time, who, event),
             Said::Ended(status) => self.ended(who, &status),
         }
         self.changed.send_modify(|version| *version = version.wrapping_add(1));
@@ -438,21 +455,23 @@ impl Inner {
     /// A child is gone and was waited for. Who was killed on purpose has not crashed.
     fn ended(&self, who: Endpoint, status: &str) {
         let mut state = lock(&self.state);
-        let mut crashed = false;
+        let mut wanted = self.ending.load(Ordering::SeqCst);
         if let Endpoint::Replica(id) = who
             && let Some(member) = state.members.get_mut(&id)
-            && member.life.is_alive()
             && member.child.has_ended()
         {
-            member.life = Life::Crashed;
-            crashed = !self.ending.load(Ordering::SeqCst);
+            if member.life.is_alive() {
+                member.life = Life::Crashed;
+            }
+            wanted |= member.life == Life::Killed;
         }
         let gone = state.started.iter().filter(|child| child.has_ended()).map(Child::identity).collect::<Vec<_>>();
         for identity in gone {
             drop(state.watcher.forget(identity));
         }
         drop(state);
-        self.recorder.note("process-ended", json!({ "who": who, "status": status, "crashed": crashed }));
+        let how = status.to_owned();
+        self.recorder.tell(clock::now(), who, HistoryEvent::ProcessEnded { how, wanted });
     }
 }
 

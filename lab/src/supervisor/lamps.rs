@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tokio::net::TcpStream;
 
 use super::faults::ArmedRule;
 use super::lab::{Lab, lock};
 use super::member::Life;
+use crate::history::HistoryEvent;
 use crate::process::clock;
 use crate::process::join::join_all;
 use crate::process::sys::ProcessIdentity;
@@ -81,7 +81,7 @@ impl Lab {
             Some(provider) => provider.alive(ANSWER_WITHIN).await.is_ok(),
             None => false,
         };
-        self.inner.recorder.note_at(began, "measured", json!({ "counts": summary.counts }));
+        self.inner.recorder.note(HistoryEvent::Sampled { counts: summary.counts.clone() });
         ClusterStatus {
             run: self.inner.run.clone(),
             knobs: self.inner.options.knobs,
@@ -168,7 +168,6 @@ impl Lab {
                 }
                 state.started.push(watcher.child().clone());
                 state.watcher = watcher;
-                self.inner.recorder.note("watcher-replaced", json!({}));
             }
             Err(error) => eprintln!("counterfoil-lab: the watcher is gone and could not be replaced: {error}"),
         }

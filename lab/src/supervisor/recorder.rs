@@ -1,19 +1,19 @@
-//! The history: what happened, as lines of JSON, in the order in which the supervisor learned of it.
+//! The history of a run, in the order in which the supervisor learned of it.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::{Value, json};
-
+use crate::history::{HistoryEvent, Line, Writer};
 use crate::process::clock;
-use crate::rules::ids::Millis;
+use crate::rules::ids::{Endpoint, Millis, ReplicaId};
 
 /// Writes the history of a run.
 #[derive(Debug)]
 pub struct Recorder {
-    file: Mutex<File>,
+    /// Nothing once the run has ended: nothing follows its end.
+    writer: Mutex<Option<Writer<File>>>,
 }
 
 impl Recorder {
@@ -23,29 +23,35 @@ impl Recorder {
     ///
     /// If the file cannot be made.
     pub fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: Mutex::new(File::options().create(true).append(true).open(path)?) })
+        let file = File::options().create(true).append(true).open(path)?;
+        Ok(Self { writer: Mutex::new(Some(Writer::new(file))) })
     }
 
-    /// Something happened now.
-    pub fn note(&self, what: &str, detail: Value) {
-        self.note_at(clock::now(), what, detail);
+    /// The supervisor did something, or saw it.
+    pub fn note(&self, event: HistoryEvent) {
+        self.tell(clock::now(), Endpoint::Supervisor, event);
     }
 
-    /// Something happened then.
-    pub fn note_at(&self, time: Millis, what: &str, detail: Value) {
-        let mut line = json!({ "time": time.0, "what": what });
-        if let (Value::Object(line), Value::Object(detail)) = (&mut line, detail) {
-            line.extend(detail);
-        }
-        self.line(&line.to_string());
+    /// Something was done to a replica, or it did it.
+    pub fn note_of(&self, replica: ReplicaId, event: HistoryEvent) {
+        self.tell(clock::now(), Endpoint::Replica(replica), event);
     }
 
-    /// A line of a client.
-    pub fn line(&self, line: &str) {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // A full disk must not end the lab; a judge finds the history short.
-        if let Err(error) = writeln!(file, "{line}") {
+    /// Something happened there and then.
+    pub fn tell(&self, at: Millis, by: Endpoint, event: HistoryEvent) {
+        self.write(&Line { at, by, event });
+    }
+
+    /// A whole line, such as a client's.
+    pub fn write(&self, line: &Line) {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = &mut *writer else { return };
+        // A full disk must not end the lab; the judge finds that the history breaks off.
+        if let Err(error) = open.write(line) {
             eprintln!("counterfoil-lab: the history could not be written: {error}");
+        }
+        if line.event == HistoryEvent::RunEnded {
+            *writer = None;
         }
     }
 }

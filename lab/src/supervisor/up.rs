@@ -10,6 +10,8 @@ use tokio::sync::{Mutex, watch};
 use super::ending::Farewell;
 use super::error::LabError;
 use super::lab::Lab;
+use crate::history::{HistoryEvent, Line};
+use crate::process::clock;
 use crate::rules::fault::{Direction, Fault, FaultRule, RuleId};
 use crate::rules::ids::{Endpoint, Key, ReplicaId};
 use crate::rules::message::MessageKind;
@@ -18,6 +20,9 @@ use crate::wire::supervisor::{Description, Handler, serve};
 
 /// How often the lamps are measured when nobody asks.
 const MEASURE_EVERY: Duration = Duration::from_millis(1_000);
+
+/// After a longer time without a measurement nobody can say what was up: the machine slept, or had no time.
+const STARVED_MS: u64 = 15_000;
 
 /// How long an open call may delay the end.
 const DRAIN_WITHIN: Duration = Duration::from_millis(500);
@@ -84,12 +89,14 @@ impl Lab {
         let says = match act {
             Act::Kill(id) => {
                 self.kill(id).await?;
+                self.fell("kill", Endpoint::Replica(id));
                 format!(
                     "killed {id} with kill -9. Its disk is as it left it; `restart {id}` starts a new process on it."
                 )
             }
             Act::Pause(id) => {
                 self.pause(id).await?;
+                self.fell("pause", Endpoint::Replica(id));
                 format!("paused {id}. It is not dead: its process exists and its port accepts. Look at `status`.")
             }
             Act::Resume(id) => {
@@ -229,7 +236,22 @@ impl Handler for Front {
     }
 
     async fn record(&self, events: Vec<String>) -> Result<(), String> {
-        events.iter().for_each(|event| self.lab.recorder().line(event));
+        for event in &events {
+            let line: Line = serde_json::from_str(event).map_err(|error| format!("no line of a history: {error}"))?;
+            // A client says nothing about processes, faults or the run.
+            let of_a_client = matches!(
+                line.event,
+                HistoryEvent::IntentStarted { .. }
+                    | HistoryEvent::AttemptStarted { .. }
+                    | HistoryEvent::AttemptEnded { .. }
+                    | HistoryEvent::IntentEnded { .. }
+                    | HistoryEvent::Predicted { .. }
+            );
+            if line.by != Endpoint::Client || !of_a_client {
+                return Err("only what a client saw is recorded for it".to_owned());
+            }
+            self.lab.recorder().write(&line);
+        }
         Ok(())
     }
 
@@ -269,9 +291,15 @@ pub async fn serve_until_ended(
         async move {
             let mut every = tokio::time::interval(MEASURE_EVERY);
             every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            let mut last = clock::now();
             loop {
                 every.tick().await;
                 lab.measure().await;
+                let gap_ms = clock::now().since(last);
+                last = clock::now();
+                if gap_ms > STARVED_MS {
+                    lab.recorder().note(HistoryEvent::Starved { gap_ms });
+                }
             }
         }
     });
