@@ -1,7 +1,8 @@
 //! What can be done to replicas.
 
+use super::children::file_name;
 use super::error::LabError;
-use super::lab::{CONFIRM_WITHIN, Lab, file_name, lock};
+use super::lab::{CONFIRM_WITHIN, Lab, lock};
 use super::member::{Life, Member, ready};
 use crate::history::HistoryEvent;
 use crate::process::spawn::Child;

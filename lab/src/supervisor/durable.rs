@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::children::file_name;
 use super::error::LabError;
-use super::lab::{Lab, file_name, lock};
+use super::lab::{Lab, lock};
 use super::member::Life;
 use crate::provider::Ledger;
 use crate::replica::disk::{Disk, DiskContents, HeldForKey};

@@ -2,7 +2,8 @@
 //! leaves nothing behind.
 //!
 //! [`lab::Lab`] is the handle for everything: the lessons and the tests use it in their own process, and `up` puts a
-//! server in front of it for other terminals. In reading order: [`lab`] (what can be done), `member` (one child),
+//! server in front of it for other terminals. In reading order: [`lab`] (what can be done), `children` (how they are started
+//! and heard), [`member`] (one child),
 //! [`acts`] (what can be done to it), [`faults`] (rules and holds inside the replicas), [`lamps`] (what is measured),
 //! [`durable`] (what is on the disks), [`ending`] (how it ends), [`up`] (the server in front).
 //!
@@ -27,6 +28,7 @@
 //! ```
 
 pub mod acts;
+mod children;
 pub mod durable;
 pub mod ending;
 pub mod error;
