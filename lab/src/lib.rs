@@ -16,5 +16,6 @@ pub mod process;
 pub mod provider;
 pub mod replica;
 pub mod rules;
+pub mod screen;
 pub mod supervisor;
 pub mod wire;

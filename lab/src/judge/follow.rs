@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::history::{HistoryEvent, Line, Plan, PlannedFault};
-use crate::judge::report::Strips;
 use crate::rules::{
     action::{Note, StepMark},
     ids::{Endpoint, IncarnationId, IntentId, Key, Millis, RunId},
@@ -13,6 +12,7 @@ use crate::rules::{
     plan::{Step, may_have_effect},
     verdict::{Expected, Totals},
 };
+use crate::screen::strips::Strips;
 
 /// What is known so far.
 #[derive(Debug, Default)]

@@ -9,10 +9,11 @@
 mod durable;
 pub mod evidence;
 pub mod follow;
+pub mod print;
 pub mod report;
 
 pub use evidence::{Evidence, StoreEvidence};
-pub use report::{Report, Strips};
+pub use report::{Holding, Report};
 
 use std::collections::BTreeMap;
 use std::io::BufRead;

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::history::{HistoryEvent, Line};
 use crate::judge::{evidence::Evidence, follow::Follower};
 use crate::rules::{
-    ids::{IncarnationId, IntentId, Millis, ReplicaId, RunId},
+    ids::{IncarnationId, IntentId, ReplicaId, RunId},
     knobs::Knobs,
-    lamps::Lamp,
     verdict::{IntentFacts, Totals, Verdict},
 };
+use crate::screen::strips::Strips;
 
 /// A judged run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,27 +52,8 @@ pub struct Holding {
     pub records: u64,
 }
 
-/// Two lines over the same time: what the majority counter said, and what was executed.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Strips {
-    /// The first line's time.
-    pub from: Millis,
-    /// The last line's time.
-    pub to: Millis,
-    /// When the count changed: how many complete a durable write, and whether that is a majority.
-    pub counter: Vec<(Millis, u8, bool)>,
-    /// When something was executed: how often by then, all intents together.
-    pub executions: Vec<(Millis, u64)>,
-}
-
 /// Among many intents only so many are listed.
 const LISTED_MAX: usize = 50;
-
-/// Changes closer together than this are one: a strip has some dozen columns.
-const STRIP_STEP_MS: u64 = 20;
-
-/// The first few executions are told apart however close they are: a lesson is about two of them.
-const TOLD_APART_MAX: u64 = 8;
 
 impl Report {
     pub(super) fn new(
@@ -119,31 +99,4 @@ impl Report {
 
 fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
-}
-
-impl Strips {
-    pub(super) fn follow(&mut self, line: &Line, executes: bool) {
-        // A judgement is about the run and no part of it.
-        if matches!(line.event, HistoryEvent::Judged { .. }) {
-            return;
-        }
-        if self.from == Millis(0) {
-            self.from = line.at;
-        }
-        self.to = self.to.max(line.at);
-        if let HistoryEvent::Sampled { counts } = &line.event {
-            let writes = counts.iter().find(|counted| counted.lamp == Lamp::Writes);
-            let now = writes.map(|counted| (counted.count, counted.majority));
-            let before = self.counter.last().map(|(_, count, majority)| (*count, *majority));
-            self.counter.extend(now.filter(|_| now != before).map(|(count, majority)| (line.at, count, majority)));
-        }
-        if executes {
-            let before = self.executions.last().map_or(0, |last| last.1);
-            match self.executions.last_mut() {
-                // In a load nobody can tell them apart on a strip.
-                Some(last) if before >= TOLD_APART_MAX && line.at.since(last.0) < STRIP_STEP_MS => last.1 += 1,
-                _ => self.executions.push((line.at, before + 1)),
-            }
-        }
-    }
 }
