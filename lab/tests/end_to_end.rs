@@ -101,7 +101,7 @@ fn a_paused_replica_exists_and_accepts_and_is_not_up() {
     up.says(&["pause", "c"]);
     assert_eq!(counts(&up), [3, 3, 2, 2]);
     let text = up.says(&["status"]);
-    assert!(text.contains("PAUSED") && text.contains("This is a count and nothing more"), "{text}");
+    assert!(text.contains("C paused") && text.contains("This is a count and nothing more"), "{text}");
     up.says(&["resume", "c"]);
     assert_eq!(counts(&up), [3, 3, 3, 3]);
     up.down_and_gone();

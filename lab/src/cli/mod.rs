@@ -13,7 +13,7 @@ mod up;
 mod whereis;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,6 +23,7 @@ use serde::Serialize;
 use crate::process::watcher;
 use crate::provider;
 use crate::replica::start;
+use crate::screen::Style;
 
 /// A failed command: the line, and the exit code.
 #[derive(Debug)]
@@ -205,6 +206,11 @@ async fn obey(global: Global, command: Command) -> Outcome {
         | Command::Hold(_)
         | Command::Release(_)) => act::run(global, act).await,
     }
+}
+
+/// How it may look on this terminal.
+fn style() -> Style {
+    Style::of(|name| std::env::var(name).ok(), io::stdout().is_terminal())
 }
 
 /// A line for people. A pipe that is closed is the reader's wish.
