@@ -8,6 +8,8 @@
 //! Layers, each importing only from those below it: lessons, judge, client, supervisor, replica and provider, wire,
 //! process, screen, history, and at the bottom [`rules`], which is pure.
 
+pub mod cli;
+pub mod client;
 pub mod history;
 pub mod judge;
 pub mod process;

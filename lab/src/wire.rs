@@ -12,7 +12,6 @@ pub mod replica;
 pub mod supervisor;
 
 #[expect(
-    missing_docs,
     unreachable_pub,
     unused_qualifications,
     clippy::semicolon_if_nothing_returned,
@@ -34,7 +33,9 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::metadata::MetadataValue;
 use tonic::service::{Interceptor, InterceptorLayer};
 use tonic::transport::{Channel, Endpoint, Server};
-use tonic::{Code, Request, Status};
+use tonic::{Request, Status};
+
+use crate::rules::classify::{Code, Sign};
 
 /// Large enough for the contents of a disk after a load of some ten thousands of operations.
 const MESSAGE_BYTES_MAX: usize = 256 << 20;
@@ -44,94 +45,72 @@ const RUN_HEADER: &str = "lab-run";
 
 const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lab.descriptors"));
 
-/// What is known about a call that brought no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Evidence {
-    /// The connection was refused or could not be made: nothing was sent.
-    NotConnected,
-    /// The server turned the stream away before it looked at it.
-    TurnedAway,
-    /// No answer in time.
-    TimedOut,
-    /// The connection broke, and what was sent may have arrived.
-    ConnectionLost,
-    /// The server answered with an error, which proves nothing.
-    ServerError,
-}
-
 /// A call that brought no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct CallError {
-    /// What is known.
-    pub evidence: Evidence,
-    /// What tonic called it; it decides nothing.
-    pub code: &'static str,
+    /// What tonic called it; it proves nothing.
+    pub code: Code,
+    /// What the chain of sources shows.
+    pub sign: Sign,
     /// For people; it decides nothing.
     pub message: String,
 }
 
 impl CallError {
-    /// Whether certainly nothing was executed.
-    #[must_use]
-    pub const fn is_definite(&self) -> bool {
-        matches!(self.evidence, Evidence::NotConnected | Evidence::TurnedAway)
-    }
-
     fn timed_out(after: Duration) -> Self {
         let message = format!("no answer within {} ms", after.as_millis());
-        Self { evidence: Evidence::TimedOut, code: "none", message }
+        Self { code: Code::Cancelled, sign: Sign::OwnDeadline, message }
+    }
+
+    /// There is nobody to call.
+    #[must_use]
+    pub fn nobody(message: String) -> Self {
+        Self { code: Code::Unavailable, sign: Sign::NotConnected, message }
     }
 }
 
 impl From<Status> for CallError {
     fn from(status: Status) -> Self {
         let message = status.message().to_owned();
-        Self { evidence: evidence(&status), code: code_name(status.code()), message }
+        Self { code: code(status.code()), sign: sign(&status), message }
     }
 }
 
 /// Reads off the chain of sources what a failed call proves. Texts are never looked at.
-fn evidence(status: &Status) -> Evidence {
-    let mut broken = false;
+fn sign(status: &Status) -> Sign {
     let mut source: Option<&(dyn StdError + 'static)> = status.source();
     while let Some(error) = source {
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            if error.kind() == io::ErrorKind::ConnectionRefused {
-                return Evidence::NotConnected;
-            }
-            broken = true;
+        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+            return Sign::NotConnected;
         }
-        if let Some(error) = error.downcast_ref::<h2::Error>() {
-            if error.reason() == Some(h2::Reason::REFUSED_STREAM) {
-                return Evidence::TurnedAway;
-            }
-            broken = true;
+        if error.downcast_ref::<h2::Error>().is_some_and(|error| error.reason() == Some(h2::Reason::REFUSED_STREAM)) {
+            return Sign::RefusedStream;
         }
-        broken |= error.is::<tonic::transport::Error>();
         source = error.source();
     }
-    match status.code() {
-        Code::DeadlineExceeded => Evidence::TimedOut,
-        _ if broken => Evidence::ConnectionLost,
-        _ => Evidence::ServerError,
-    }
+    Sign::None
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "the rest has never been seen here and has no name of its own")]
-const fn code_name(code: Code) -> &'static str {
+const fn code(code: tonic::Code) -> Code {
     match code {
-        Code::Cancelled => "Cancelled",
-        Code::Unknown => "Unknown",
-        Code::DeadlineExceeded => "DeadlineExceeded",
-        Code::NotFound => "NotFound",
-        Code::FailedPrecondition => "FailedPrecondition",
-        Code::Aborted => "Aborted",
-        Code::Internal => "Internal",
-        Code::Unavailable => "Unavailable",
-        Code::InvalidArgument => "InvalidArgument",
-        Code::Unimplemented => "Unimplemented",
-        _ => "another code",
+        tonic::Code::Ok => Code::Ok,
+        tonic::Code::Cancelled => Code::Cancelled,
+        tonic::Code::Unknown => Code::Unknown,
+        tonic::Code::InvalidArgument => Code::InvalidArgument,
+        tonic::Code::DeadlineExceeded => Code::DeadlineExceeded,
+        tonic::Code::NotFound => Code::NotFound,
+        tonic::Code::AlreadyExists => Code::AlreadyExists,
+        tonic::Code::PermissionDenied => Code::PermissionDenied,
+        tonic::Code::ResourceExhausted => Code::ResourceExhausted,
+        tonic::Code::FailedPrecondition => Code::FailedPrecondition,
+        tonic::Code::Aborted => Code::Aborted,
+        tonic::Code::OutOfRange => Code::OutOfRange,
+        tonic::Code::Unimplemented => Code::Unimplemented,
+        tonic::Code::Internal => Code::Internal,
+        tonic::Code::Unavailable => Code::Unavailable,
+        tonic::Code::DataLoss => Code::DataLoss,
+        tonic::Code::Unauthenticated => Code::Unauthenticated,
     }
 }
 
@@ -164,7 +143,7 @@ impl Way {
     {
         if within.is_zero() {
             // Polled once, it could send something.
-            return Err(CallError { evidence: Evidence::NotConnected, ..CallError::timed_out(within) });
+            return Err(CallError { sign: Sign::NothingSent, ..CallError::timed_out(within) });
         }
         match tokio::time::timeout(within, call).await {
             Ok(Ok(response)) => Ok(response.into_inner()),

@@ -6,6 +6,7 @@
 //!
 //! One pass over the history, and memory for its intents: a hundred thousand operations take well under a second.
 
+mod durable;
 pub mod evidence;
 pub mod follow;
 pub mod print;

@@ -13,6 +13,7 @@
 //! 3. The watcher, which nobody pauses, kills what is left. It is what remains on systems that have neither.
 
 pub mod clock;
+pub mod join;
 pub mod report;
 pub mod run_dir;
 pub mod spawn;

@@ -7,9 +7,11 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
+use super::clock;
 use super::sys::ProcessIdentity;
+use crate::history::HistoryEvent;
 use crate::rules::barrier::At;
-use crate::rules::fault::{Fault, RuleId};
+use crate::rules::fault::RuleId;
 use crate::rules::ids::{Millis, OpId};
 use crate::rules::record::DiskIdentity;
 
@@ -43,23 +45,24 @@ pub enum ReportLine {
     Hit {
         /// Which one.
         rule: RuleId,
-        /// What happens to the message.
-        what: Fault,
-        /// The message, for people.
-        message: String,
         /// When.
         time: Millis,
     },
-    /// Something for the history.
-    Note {
+    /// Something for the history, as it happened.
+    Event {
         /// What.
-        note: serde_json::Value,
+        event: HistoryEvent,
         /// When.
         time: Millis,
     },
 }
 
 impl ReportLine {
+    /// Tells the supervisor what has just happened, for the history.
+    pub fn tell_event(event: HistoryEvent) {
+        Self::Event { event, time: clock::now() }.tell();
+    }
+
     /// Tells the supervisor. If there is nobody to tell, this process is about to end anyway.
     pub fn tell(&self) {
         if let Ok(mut line) = serde_json::to_vec(self) {

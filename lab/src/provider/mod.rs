@@ -6,15 +6,15 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use counterfoil::{Execution, OpenError, Store, Table, TableError};
+use counterfoil::{Execution, OpenError, Store, Table, TableError, Tx};
 use tokio::net::TcpListener;
 
 use crate::process::report::ReportLine;
 use crate::process::sys::ProcessIdentity;
 use crate::process::tether::{self, Gate};
-use crate::rules::ids::{Attempt, Endpoint};
 use crate::rules::message::{ProviderCall, ProviderReply};
-use crate::rules::record::{Charge, EffectRow, Receipt, Slot};
+use crate::rules::provider::decide;
+use crate::rules::record::{Charge, Slot};
 use crate::wire::provider::{Handler, serve};
 
 /// The hidden command that runs it. It takes one argument: [`ProviderArguments`] as JSON.
@@ -51,32 +51,14 @@ impl Ledger {
         Ok(Self { store: Store::builder().table(&CHARGES).table(&IDENTITIES).open(path)? })
     }
 
-    /// Does what it is asked. It blocks until that is durable.
+    /// Does what it is asked. It blocks until that is durable; looking and charging are one write.
     #[must_use]
     pub fn answer(&self, call: ProviderCall) -> ProviderReply {
-        let done = match call {
-            ProviderCall::LookUp { identity } => {
-                let found: Result<_, TableError> = self.store.read(|view| {
-                    let first = view.table(&IDENTITIES)?.get(&identity.0)?;
-                    first.map_or(Ok(None), |number| {
-                        Ok(view.table(&CHARGES)?.get(number)?.map(|charge| (number, charge)))
-                    })
-                });
-                return match found {
-                    Ok(Some((number, charge))) => ProviderReply::ChargedBefore(receipt(number, &charge.row)),
-                    Ok(None) => ProviderReply::NotFound,
-                    Err(error) => failed(&error, true),
-                };
-            }
-            ProviderCall::Pay { row, identity, compares_amounts, deduplicate } => {
-                self.store.write(move |tx| Ok(charge(tx, row, identity, compares_amounts, deduplicate)?))
-            }
-        };
-        match done {
+        match self.store.write(move |tx| Ok(answer(tx, call)?)) {
             Ok(written) => written.value,
             Err(error) => {
-                let certain = error.execution() == Execution::NotExecuted;
-                failed(&error, certain)
+                eprintln!("ledger: {error}");
+                ProviderReply::Failed { certain: error.execution() == Execution::NotExecuted }
             }
         }
     }
@@ -91,47 +73,32 @@ impl Ledger {
     }
 }
 
-/// Look, compare and charge in one write.
-fn charge(
-    tx: &counterfoil::Tx<'_>,
-    row: EffectRow,
-    identity: Option<Slot>,
-    compares_amounts: bool,
-    deduplicate: bool,
-) -> Result<ProviderReply, TableError> {
+/// What the rules decide, on the ledger as it stands in this write. A look-up changes nothing.
+fn answer(tx: &Tx<'_>, call: ProviderCall) -> Result<ProviderReply, TableError> {
     let (charges, identities) = (tx.table(&CHARGES)?, tx.table(&IDENTITIES)?);
-    let before = identity.as_ref().map_or(Ok(None), |identity| identities.get(&identity.0))?;
-    if deduplicate
-        && let Some(number) = before
-        && let Some(held) = charges.get(number)?
-    {
-        let other = compares_amounts && held.row.amount != row.amount;
-        return Ok(if other {
-            ProviderReply::Mismatch { held: held.row.amount }
-        } else {
-            ProviderReply::ChargedBefore(receipt(number, &held.row))
-        });
+    let mut broken = None;
+    let mut first = |identity: &Slot| {
+        let number = identities.get(&identity.0);
+        let charge = number.and_then(|number| number.map_or(Ok(None), |number| charges.get(number)));
+        charge.unwrap_or_else(|error| {
+            broken = Some(error);
+            None
+        })
+    };
+    let (reply, charge) = decide(call, &mut first);
+    if let Some(error) = broken {
+        return Err(error);
     }
-    let number = charges.last()?.map_or(1, |(last, _)| last + 1);
-    if let Some(identity) = &identity
-        && before.is_none()
-    {
-        identities.put(&identity.0, &number)?;
+    if let Some(charge) = charge {
+        let number = charges.last()?.map_or(1, |(last, _)| last + 1);
+        if let Some(identity) = &charge.identity
+            && !identities.contains(&identity.0)?
+        {
+            identities.put(&identity.0, &number)?;
+        }
+        charges.put(number, &charge)?;
     }
-    let charged = receipt(number, &row);
-    charges.put(number, &Charge { row, identity })?;
-    Ok(ProviderReply::Charged(charged))
-}
-
-fn receipt(number: u64, row: &EffectRow) -> Receipt {
-    let EffectRow { key, amount, attempt, .. } = row;
-    let attempt = Attempt(attempt.0);
-    Receipt { key: key.clone(), amount: *amount, attempt, by: Endpoint::Provider, position: Some(number) }
-}
-
-fn failed(error: &dyn Error, certain: bool) -> ProviderReply {
-    eprintln!("ledger: {error}");
-    ProviderReply::Failed { certain }
+    Ok(reply)
 }
 
 #[derive(Debug, Clone)]

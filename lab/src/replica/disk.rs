@@ -25,6 +25,8 @@ const ACTOR: &str = "room";
 const IDENTITY: Table<String, DiskIdentity> = Table::new("identity");
 const EFFECTS: Table<u64, EffectRow> = Table::new("effects");
 const RECORDS: Table<String, Record> = Table::new("records");
+/// The receipts of the store, in the same write as each of them: so that they can be listed.
+const RECEIPTS: Table<String, Receipt> = Table::new("receipts");
 const INTENTS: Table<String, Execution> = Table::new("intents");
 const GRANTS: Table<u64, Grant> = Table::new("grants");
 const PROBES: Table<u64, u64> = Table::new("probes");
@@ -54,8 +56,10 @@ pub struct DiskContents {
     pub disk: DiskIdentity,
     /// What was done, in order.
     pub effects: Vec<EffectRow>,
-    /// What is remembered, beside the store's own receipts.
+    /// What is remembered in writes apart from the effects.
     pub records: Vec<Record>,
+    /// Receipts of the store, each in one write with its effect.
+    pub receipts: Vec<Receipt>,
     /// Calls of the provider that were intended.
     pub intents: Vec<Execution>,
     /// Rights that were given out.
@@ -231,6 +235,7 @@ impl Disk {
         let operation = operation.map_err(|error| DiskError { certain: true, message: error.to_string() })?;
         let receipt =
             Receipt { key: request.key, amount: request.amount, attempt: request.attempt, by, position: None };
+        let name = slot.0.clone();
         let outcome = self.store.execute(operation.attempt(request.attempt.0), move |tx: &Tx<'_>| {
             let newest = tx.table(&GRANTS)?.last()?.map_or(0, |(epoch, _)| epoch);
             // It was compared before; only what is compared here, in the same write, decides.
@@ -240,6 +245,7 @@ impl Disk {
             if let Some(row) = &row {
                 append(tx, row)?;
             }
+            tx.table(&RECEIPTS)?.put(&name, &receipt)?;
             Ok(Reply::created().json(&receipt)?)
         });
         match outcome {
@@ -273,13 +279,17 @@ impl Disk {
         Ok(written.position.map_or_else(String::new, |position| position.to_string()))
     }
 
-    /// How many records and effects it holds.
+    /// How many records and receipts it holds together, and how many effects.
     ///
     /// # Errors
     ///
     /// If they cannot be read.
     pub fn counts(&self) -> Result<(u64, u64), DiskError> {
-        Ok(self.store.read(|view| Ok::<_, TableError>((view.table(&RECORDS)?.len()?, view.table(&EFFECTS)?.len()?)))?)
+        let counts = self.store.read(|view| {
+            let records = view.table(&RECORDS)?.len()? + view.table(&RECEIPTS)?.len()?;
+            Ok::<_, TableError>((records, view.table(&EFFECTS)?.len()?))
+        })?;
+        Ok(counts)
     }
 
     /// Everything, as of now.
@@ -294,6 +304,7 @@ impl Disk {
                 disk,
                 effects: values(view.table(&EFFECTS)?.range(..)?)?,
                 records: values(view.table(&RECORDS)?.range(..)?)?,
+                receipts: values(view.table(&RECEIPTS)?.range(..)?)?,
                 intents: values(view.table(&INTENTS)?.range(..)?)?,
                 grants: values(view.table(&GRANTS)?.range(..)?)?,
             })
@@ -306,20 +317,13 @@ impl Disk {
     ///
     /// If it cannot be read.
     pub fn held_for(&self, key: &Key) -> Result<HeldForKey, DiskError> {
-        let contents = self.contents()?;
-        let mut amounts: Vec<_> = contents.effects.iter().filter(|row| row.key == *key).map(|row| row.amount).collect();
-        let effects = u64::try_from(amounts.len()).unwrap_or(u64::MAX);
-        amounts.sort_unstable();
-        amounts.dedup();
-        let names = amounts.iter().map(|amount| Slot(format!("{key}={amount}")));
-        let slots = std::iter::once(Slot(key.to_string())).chain(names);
-        let receipts = slots.map(|slot| self.receipt(&slot)).collect::<Result<Vec<_>, _>>()?;
+        let DiskContents { effects, records, receipts, intents, .. } = self.contents()?;
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         Ok(HeldForKey {
-            effects,
-            records: contents.records.into_iter().filter(|record| record.receipt.key == *key).collect(),
-            receipts: receipts.into_iter().flatten().collect(),
-            intents: u64::try_from(contents.intents.iter().filter(|intent| intent.request.key == *key).count())
-                .unwrap_or(u64::MAX),
+            effects: count(effects.iter().filter(|row| row.key == *key).count()),
+            records: records.into_iter().filter(|record| record.receipt.key == *key).collect(),
+            receipts: receipts.into_iter().filter(|receipt| receipt.key == *key).collect(),
+            intents: count(intents.iter().filter(|intent| intent.request.key == *key).count()),
         })
     }
 
@@ -345,7 +349,7 @@ fn stale(fence: Option<&Fence>, keeper: &IncarnationId, newest: Epoch) -> Option
 
 fn open_store(path: &Path) -> Result<Store, OpenError> {
     let builder = Store::builder().operation(&PAY).table(&IDENTITY).table(&EFFECTS).table(&RECORDS);
-    builder.table(&INTENTS).table(&GRANTS).table(&PROBES).open(path)
+    builder.table(&RECEIPTS).table(&INTENTS).table(&GRANTS).table(&PROBES).open(path)
 }
 
 fn new_identity(store: &Store, standing: Standing, born_at: Millis) -> Result<DiskIdentity, DiskError> {

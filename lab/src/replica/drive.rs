@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::disk::Disk;
 use super::link::Link;
-use super::report;
+use crate::history::HistoryEvent;
 use crate::process::clock;
 use crate::process::report::ReportLine;
 use crate::process::tether::Gate;
@@ -138,6 +138,7 @@ impl Inbox {
         holds.standing.retain(|(hold, op, at)| {
             if *hold == id {
                 count += 1;
+                ReportLine::tell_event(HistoryEvent::LetGo(at.clone()));
                 self.event(Event::Released { op: *op, barrier: at.barrier });
             }
             *hold != id
@@ -230,7 +231,7 @@ impl Drive {
             Action::Answer { call, outcome } => self.inbox.answer(call, outcome),
             Action::Reply { call, reply } => self.inbox.reply(call, reply),
             Action::Reach { op, at } => self.inbox.reach(op, at),
-            Action::Note(note) => report::tell(&note),
+            Action::Note(note) => ReportLine::tell_event(HistoryEvent::Noted(note)),
         }
     }
 

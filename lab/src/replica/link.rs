@@ -10,8 +10,11 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::history::{HistoryEvent, event as history};
 use crate::process::clock;
+use crate::process::join::join_all;
 use crate::process::report::ReportLine;
+use crate::rules::classify;
 use crate::rules::event::CallFailure;
 use crate::rules::fault::{Direction, Fault, FaultRule, FaultTable, Passage, RuleId};
 use crate::rules::ids::{Attempt, Endpoint, Key, Millis, ReplicaId};
@@ -29,6 +32,7 @@ const PING_WITHIN: Duration = Duration::from_millis(400);
 pub(super) struct Link {
     me: ReplicaId,
     run: String,
+    traces: bool,
     faults: Mutex<FaultTable>,
     /// Moves whenever a rule is taken away: messages that are held look again.
     disarmed: watch::Sender<u64>,
@@ -61,9 +65,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    pub(super) fn new(me: ReplicaId, run: String) -> Self {
+    pub(super) fn new(me: ReplicaId, run: String, traces: bool) -> Self {
         let (disarmed, _) = watch::channel(0);
-        Self { me, run, faults: Mutex::default(), disarmed, known: Mutex::default(), sees: Mutex::default() }
+        Self { me, run, traces, faults: Mutex::default(), disarmed, known: Mutex::default(), sees: Mutex::default() }
     }
 
     pub(super) const fn me(&self) -> ReplicaId {
@@ -102,9 +106,8 @@ impl Link {
     /// Sends a message past the rules, and comes back when it may go on.
     pub(super) async fn pass(&self, passage: Passage<'_>) -> Result<(), Lost> {
         let Some((rule, what)) = lock(&self.faults).pass(&passage) else { return Ok(()) };
-        let message = format!("{} {} -> {} {}", passage.kind, passage.from, passage.to, passage.direction);
         if passage.kind != MessageKind::Ping {
-            ReportLine::Hit { rule, what, message, time: clock::now() }.tell();
+            ReportLine::Hit { rule, time: clock::now() }.tell();
         }
         match what {
             Fault::Drop => Err(Lost),
@@ -117,6 +120,30 @@ impl Link {
                 while lock(&self.faults).is_armed(rule) && disarmed.changed().await.is_ok() {}
                 Ok(())
             }
+        }
+    }
+
+    /// A message leaves, whatever becomes of it.
+    pub(super) fn sent(&self, passage: &Passage<'_>) {
+        self.trace(passage, HistoryEvent::Sent);
+    }
+
+    /// A message is here.
+    pub(super) fn received(&self, passage: &Passage<'_>) {
+        self.trace(passage, HistoryEvent::Received);
+    }
+
+    /// Signs of life are not traced: they would bury everything else.
+    fn trace(&self, passage: &Passage<'_>, event: fn(history::Message) -> HistoryEvent) {
+        if self.traces && passage.kind != MessageKind::Ping {
+            ReportLine::tell_event(event(history::Message {
+                from: passage.from,
+                to: passage.to,
+                direction: passage.direction,
+                kind: passage.kind,
+                key: passage.key.cloned(),
+                attempt: passage.attempt,
+            }));
         }
     }
 
@@ -182,6 +209,7 @@ impl Link {
     ) -> Result<T, CallFailure> {
         let began = tokio::time::Instant::now();
         let exchange = async {
+            self.sent(&passage(Direction::Request));
             if self.pass(passage(Direction::Request)).await == Err(Lost) {
                 return std::future::pending().await;
             }
@@ -189,6 +217,7 @@ impl Link {
             if self.pass(passage(Direction::Reply)).await == Err(Lost) {
                 return std::future::pending().await;
             }
+            self.received(&passage(Direction::Reply));
             Ok(answer)
         };
         tokio::time::timeout_at(began + within, exchange).await.unwrap_or(Err(CallFailure::Later))
@@ -223,33 +252,11 @@ impl Link {
     }
 }
 
-/// Waits for all, at the same time and in one task.
-async fn join_all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
-    let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
-    std::future::poll_fn(move |context| {
-        let mut all = true;
-        for (future, result) in &mut waiting {
-            if result.is_none() {
-                match future.as_mut().poll(context) {
-                    std::task::Poll::Ready(value) => *result = Some(value),
-                    std::task::Poll::Pending => all = false,
-                }
-            }
-        }
-        if all {
-            std::task::Poll::Ready(waiting.iter_mut().filter_map(|(_, result)| result.take()).collect())
-        } else {
-            std::task::Poll::Pending
-        }
-    })
-    .await
-}
-
 const fn failure(error: &CallError) -> CallFailure {
-    if error.is_definite() { CallFailure::BeforeConnection } else { CallFailure::Later }
+    classify::call_failure(error.code, error.sign)
 }
 
-fn about(message: &Message) -> About {
+pub(super) fn about(message: &Message) -> About {
     let of = |key: &Key, attempt| About { key: Some(key.clone()), attempt: Some(attempt) };
     match message {
         Message::Look(slot) | Message::LookAtKeeper(slot) => {

@@ -6,6 +6,5 @@
 pub mod disk;
 pub mod drive;
 mod link;
-pub mod report;
 mod serve;
 pub mod start;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::disk::Disk;
 use super::drive::Inbox;
-use super::link::{Link, Lost};
+use super::link::{Link, Lost, about};
 use crate::rules::fault::{Direction, Passage};
 use crate::rules::ids::{Endpoint, Key, ReplicaId};
 use crate::rules::message::{Message, MessageKind, Reply};
@@ -59,8 +59,10 @@ impl Handler for Server {
             // Nothing comes back. The client goes away, and this future with it.
             return std::future::pending().await;
         }
+        self.link.received(&passage(Direction::Request));
         // The request goes on by itself: it does not end when the client goes away.
         let outcome = self.inbox.execute(request).await?;
+        self.link.sent(&passage(Direction::Reply));
         if self.link.pass(passage(Direction::Reply)).await == Err(Lost) {
             return std::future::pending().await;
         }
@@ -68,7 +70,22 @@ impl Handler for Server {
     }
 
     async fn peer(&self, from: ReplicaId, to: ReplicaId, message: Message) -> Result<Reply, String> {
-        if to == self.link.me() { self.inbox.peer(from, message).await } else { Ok(Reply::NotMine) }
+        if to != self.link.me() {
+            return Ok(Reply::NotMine);
+        }
+        let (kind, about) = (message.kind(), about(&message));
+        let passage = |direction| Passage {
+            from: Endpoint::Replica(from),
+            to: Endpoint::Replica(to),
+            direction,
+            kind,
+            key: about.key.as_ref(),
+            attempt: about.attempt,
+        };
+        self.link.received(&passage(Direction::Request));
+        let reply = self.inbox.peer(from, message).await?;
+        self.link.sent(&passage(Direction::Reply));
+        Ok(reply)
     }
 
     fn ping(&self) -> (String, ReplicaId, u64) {

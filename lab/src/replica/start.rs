@@ -43,6 +43,8 @@ pub struct ReplicaArguments {
     pub disk: PathBuf,
     /// What a new disk is.
     pub standing_if_new: Standing,
+    /// Whether each message is told to the history.
+    pub traces: bool,
 }
 
 static GATE: std::sync::OnceLock<Gate> = std::sync::OnceLock::new();
@@ -77,9 +79,9 @@ async fn serve(
     inputs: tokio::sync::mpsc::UnboundedReceiver<Input>,
     gate: &'static Gate,
 ) -> Result<(), Box<dyn Error>> {
-    let ReplicaArguments { run, id, members, knobs, patience_ms: (answer_ms, catch_up_ms), .. } = arguments;
+    let ReplicaArguments { run, id, members, knobs, patience_ms: (answer_ms, catch_up_ms), traces, .. } = arguments;
     let patience = Patience { answer_ms, catch_up_ms };
-    let link = Arc::new(Link::new(id, run.clone()));
+    let link = Arc::new(Link::new(id, run.clone(), traces));
     let replica = Replica::new(id, members, knobs, patience);
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let ready = ReportLine::Ready {
