@@ -162,7 +162,7 @@ fn two_strips_show_that_one_stays_the_same_while_the_other_goes_to_two() {
 counter      ████████████████████████████████_______███████████████████████████
 executed     ···················11111111111111111111111111111111122222222222222
              0                                                          1000 ms
-             █ a majority completes a durable write, _ none does; digits: executions so far
+             █ a majority writes, _ no majority; digits: executions so far
 ",
     );
 }

@@ -90,11 +90,8 @@ pub fn strips(strips: &Strips, style: &Style) -> Vec<String> {
         format!("{:<LABEL$} {}", "counter", style.paint(Ink::Good, &counter)),
         format!("{:<LABEL$} {}", "executed", style.paint(Ink::Bad, &executed)),
         format!("{:<LABEL$} {}", "", style.paint(Ink::Faint, &scale)),
-        format!(
-            "{:<LABEL$} {majority} a majority completes a durable write, {none} none does; digits: executions so far",
-            ""
-        )
-        .trim_end()
-        .to_owned(),
+        format!("{:<LABEL$} {majority} a majority writes, {none} no majority; digits: executions so far", "")
+            .trim_end()
+            .to_owned(),
     ]
 }

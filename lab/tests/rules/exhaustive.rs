@@ -18,6 +18,8 @@ struct Run {
     unsent: Vec<(u32, ReplicaId)>,
     sent: BTreeMap<u32, CallId>,
     crashes_left: u32,
+    /// How many dead replicas may still get an empty disk.
+    wipes_left: u32,
 }
 
 /// What was found in all runs, or until a second execution was.
@@ -34,7 +36,7 @@ impl Run {
         if knobs.placement == Placement::AtomicFenced {
             world.take_over(A);
         }
-        Self { world, unsent: attempts.to_vec(), sent: BTreeMap::new(), crashes_left: crashes }
+        Self { world, unsent: attempts.to_vec(), sent: BTreeMap::new(), crashes_left: crashes, wipes_left: 0 }
     }
 
     /// Everything that can happen next.
@@ -56,6 +58,12 @@ impl Run {
         }
         for id in self.world.members.iter() {
             let lives = self.world.nodes[&id].replica.is_some();
+            if !lives && self.wipes_left > 0 {
+                let mut run = self.clone();
+                run.wipes_left -= 1;
+                run.world.wipe(id);
+                next.push(run);
+            }
             let mut run = self.clone();
             match lives {
                 true if self.crashes_left > 0 => {
@@ -84,7 +92,8 @@ impl Run {
     }
 
     fn executed(&self, attempt: u32) -> bool {
-        self.world.nodes.values().flat_map(|node| &node.disk.effects).any(|row| row.attempt.0 == attempt)
+        let disks = self.world.nodes.values().flat_map(|node| std::iter::once(&node.disk).chain(&node.evidence));
+        disks.flat_map(|disk| &disk.effects).any(|row| row.attempt.0 == attempt)
     }
 }
 
@@ -94,7 +103,7 @@ fn explore(start: Run, enough: usize, honest: bool, states_max: usize) -> Found 
     let mut seen = HashSet::new();
     let mut open = vec![start];
     while let Some(run) = open.pop() {
-        let left = (run.unsent.len(), run.crashes_left);
+        let left = (run.unsent.len(), run.crashes_left, run.wipes_left);
         if !seen.insert((run.world.fingerprint(), left)) {
             continue;
         }
@@ -113,6 +122,7 @@ fn explore(start: Run, enough: usize, honest: bool, states_max: usize) -> Found 
         }
         open.extend(run.next());
     }
+    println!("{found:?}");
     found
 }
 
@@ -122,6 +132,15 @@ fn atomic_never_executes_twice_in_any_interleaving_of_two_attempts_and_one_crash
         let found = explore(Run::new(2, Knobs::default(), &attempts, 1), 1, true, 200_000);
         assert_eq!((found.most, found.least_when_done), (1, Some(1)), "{found:?}");
         assert!(found.states > 100, "{found:?}");
+    }
+}
+
+#[test]
+fn atomic_never_executes_twice_when_the_owner_comes_back_with_an_empty_disk() {
+    for attempts in [[(1, A), (2, A)], [(1, b()), (2, A)]] {
+        let run = Run { wipes_left: 1, ..Run::new(2, Knobs::default(), &attempts, 1) };
+        let found = explore(run, 1, true, 200_000);
+        assert_eq!((found.most, found.least_when_done), (1, Some(1)), "{found:?}");
     }
 }
 
