@@ -151,11 +151,15 @@ fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let outcome = match command {
-        Command::Replica { arguments } => child(&arguments, start::COMMAND, start::run),
-        Command::Provider { arguments } => child(&arguments, provider::COMMAND, provider::run),
-        Command::Watcher => watcher::run().map(|()| ExitCode::SUCCESS).map_err(Failed::from),
-        command => with_runtime(global, command),
+    // Children make a runtime of their own, or need none.
+    let outcome = if let Command::Replica { arguments } = &command {
+        child(arguments, start::COMMAND, start::run)
+    } else if let Command::Provider { arguments } = &command {
+        child(arguments, provider::COMMAND, provider::run)
+    } else if let Command::Watcher = &command {
+        watcher::run().map(|()| ExitCode::SUCCESS).map_err(Failed::from)
+    } else {
+        with_runtime(global, command)
     };
     outcome.unwrap_or_else(|failed| {
         eprintln!("counterfoil-lab: {}", failed.line);
