@@ -35,7 +35,7 @@ fn options(data: &Path, replicas: u8, placement: Placement) -> LabOptions {
     LabOptions {
         program: PathBuf::from(support::PROGRAM),
         runs: Runs::new(Some(data.to_owned())),
-        ..LabOptions::new(replicas, Knobs::placed(placement)).unwrap()
+        ..LabOptions::new(replicas, Knobs::placed(placement)).expect("1 to 9 replicas")
     }
 }
 
@@ -48,7 +48,7 @@ fn client(lab: &Lab, targets: &[ReplicaId], attempts: u32) -> Client<Lab, Lab> {
 }
 
 fn intent(name: &str) -> Intent {
-    Intent::new(IntentId(format!("intent-{name}")), name.parse().unwrap(), Amount(50))
+    Intent::new(IntentId(format!("intent-{name}")), name.parse().expect("a key"), Amount(50))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
