@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use counterfoil_lab::client::send::{Client, Intent, Policy};
+use counterfoil_lab::client::storm::StormPlan;
+use counterfoil_lab::judge;
 use counterfoil_lab::process::report::ReportLine;
 use counterfoil_lab::process::run_dir::Runs;
 use counterfoil_lab::process::spawn::{Child, ChildReport, ChildSpec};
@@ -23,6 +25,8 @@ use counterfoil_lab::rules::majority::Members;
 use counterfoil_lab::rules::outcome::OutcomeKind;
 use counterfoil_lab::rules::plan::barriers;
 use counterfoil_lab::rules::record::{Request, Standing};
+use counterfoil_lab::rules::verdict::{Expected, Verdict};
+use counterfoil_lab::supervisor::ending::Stopped;
 use counterfoil_lab::supervisor::error::LabError;
 use counterfoil_lab::supervisor::lab::{Lab, LabOptions};
 use counterfoil_lab::supervisor::member::Life;
@@ -83,7 +87,7 @@ async fn a_replica_killed_at_any_point_of_a_call_is_never_taken_for_a_refusal() 
         lab.release(hold).await.unwrap();
         lab.restart(A).await.unwrap();
     }
-    let (farewell, durable) = lab.stop_and_collect().await.unwrap();
+    let Stopped { farewell, durable, .. } = lab.stop_and_collect().await.unwrap();
     assert!(farewell.is_clean(), "{farewell}");
     let [disk] = durable.disks.as_slice() else { panic!("{durable:?}") };
     // Killed before the effect, it did not happen; killed behind it, it did.
@@ -107,7 +111,7 @@ async fn killing_the_executor_behind_the_effect_gives_two_under_local_and_one_un
         lab.restart(reached.by).await.unwrap();
         let sent = sending.await.unwrap();
         assert_eq!(sent.outcome.kind(), OutcomeKind::Done, "{placement}: {sent:?}");
-        let (_, durable) = lab.stop_and_collect().await.unwrap();
+        let Stopped { durable, .. } = lab.stop_and_collect().await.unwrap();
         let effects: usize = durable.disks.iter().map(|disk| disk.contents.effects.len()).sum();
         assert_eq!(effects, expected, "{placement}");
     }
@@ -128,6 +132,21 @@ async fn a_rule_for_one_reply_of_anybody_loses_one_reply_and_no_other() {
     let error = lab.disarm(rule).await.unwrap_err();
     assert!(error.to_string().starts_with("there is no fault number "), "{error}");
     assert!(lab.stop().await.unwrap().is_clean());
+}
+
+/// A minute of it is `counterfoil-lab storm`; the seed is the same each time, the timing is not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_of_kills_and_pauses_never_makes_atomic_execute_twice() {
+    let data = tempfile::tempdir().unwrap();
+    let plan = StormPlan { clients: 8, operations: 300, load_ms: 3_000, gust_ms: 250, seed: 7 };
+    let options = plan.prepare(options(data.path(), 3, Placement::Atomic), Expected::Honest, 2);
+    let lab = Lab::start(options).await.unwrap();
+    let storm = plan.run(&lab).await.unwrap();
+    assert_eq!((storm.load.operations, storm.left_unknown), (300, 0), "{storm:?}");
+    let stopped = lab.stop_and_collect().await.unwrap();
+    let report = judge::check(stopped.history.as_slice(), &stopped.durable.into()).unwrap();
+    assert_eq!(report.verdict, Verdict::AsExpected, "{:?}", report.totals);
+    assert_eq!((report.totals.intents, report.totals.duplicates, report.totals.lost), (300, 0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -106,6 +106,7 @@ fn acts(command: Command) -> Result<Vec<Act>, Failed> {
         | Command::Send(_)
         | Command::Where(_)
         | Command::Check(_)
+        | Command::Storm(_)
         | Command::Ps
         | Command::Down
         | Command::Replica { .. }

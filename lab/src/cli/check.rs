@@ -28,7 +28,7 @@ pub(super) struct CheckArguments {
     expect: Option<Expected>,
 }
 
-fn parse_expected(text: &str) -> Result<Expected, String> {
+pub(super) fn parse_expected(text: &str) -> Result<Expected, String> {
     match text {
         "honest" => Ok(Expected::Honest),
         "duplicates" => Ok(Expected::Duplicates),
@@ -55,7 +55,7 @@ pub(super) async fn run(global: Global, arguments: CheckArguments) -> Outcome {
     Ok(code)
 }
 
-fn show(Report { verdict, totals, .. }: &Report) {
+pub(super) fn show(Report { verdict, totals, .. }: &Report) {
     let Totals { intents, executions, duplicates, lost, denied, unknown } = totals;
     say(format!(
         "{intents} intents, {executions} executions, counted from the durable stores and the provider's ledger"

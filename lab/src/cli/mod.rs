@@ -9,6 +9,7 @@ mod down;
 mod find;
 mod send;
 mod status;
+mod storm;
 mod up;
 mod whereis;
 
@@ -124,6 +125,8 @@ enum Command {
     Where(whereis::WhereArguments),
     /// Count executions for each intent from the durable stores, and judge
     Check(check::CheckArguments),
+    /// Run a load while replicas are killed, paused and restarted, in a lab of its own, and judge it
+    Storm(storm::StormArguments),
     /// List the labs that are running
     Ps,
     /// End a lab from another terminal, and leave nothing
@@ -194,6 +197,7 @@ async fn obey(global: Global, command: Command) -> Outcome {
         Command::Send(arguments) => send::run(global, arguments).await,
         Command::Where(arguments) => whereis::run(global, arguments).await,
         Command::Check(arguments) => check::run(global, arguments).await,
+        Command::Storm(arguments) => storm::run(global, arguments).await,
         Command::Ps => find::ps(global).await,
         Command::Down => down::run(global).await,
         Command::Replica { .. } | Command::Provider { .. } | Command::Watcher => Err(Failed::new("not a command")),

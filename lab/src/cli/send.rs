@@ -77,7 +77,7 @@ pub(super) async fn run(global: Global, arguments: SendArguments) -> Outcome {
         Some(operations) => {
             let seed = arguments.seed.unwrap_or(found.description.seed);
             let name = format!("load-{:06x}", fastrand::u32(..0x0100_0000));
-            many(&global, LoadPlan { name, clients: arguments.clients, operations, seed }, client).await?
+            many(&global, LoadPlan { name, clients: arguments.clients, operations, seed, pace_ms: 0 }, client).await?
         }
     };
     let arrived = carrier.arrive().await;

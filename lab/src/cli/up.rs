@@ -6,13 +6,14 @@ use clap::Args;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::{Failed, Global, Outcome, say, say_json};
+use super::{Failed, Global, Outcome, say, say_json, style};
 use crate::process::run_dir::Runs;
 use crate::rules::ids::ReplicaId;
 use crate::rules::knobs::{
     EffectPlace, Identity, Knobs, Mismatch, NoMajority, Order, Placement, ProviderIdentity, Switch,
 };
 use crate::rules::majority::Members;
+use crate::screen::style::wrap;
 use crate::supervisor::ending::Farewell;
 use crate::supervisor::lab::{Lab, LabOptions};
 use crate::supervisor::up::serve_until_ended;
@@ -41,7 +42,7 @@ pub(super) struct UpArguments {
 
 /// The switches, as the command line has them.
 #[derive(Debug, Args)]
-struct KnobArguments {
+pub(super) struct KnobArguments {
     /// Where the record of an operation lives: none, memory, local, majority-read-one, majority-check-then-act, atomic,
     /// atomic-fenced, provider
     #[arg(long, default_value_t = Knobs::default().placement)]
@@ -76,7 +77,7 @@ struct KnobArguments {
 }
 
 impl KnobArguments {
-    const fn knobs(&self) -> Knobs {
+    pub(super) const fn knobs(&self) -> Knobs {
         Knobs {
             placement: self.placement,
             order: self.order,
@@ -180,7 +181,10 @@ async fn first_screen(global: &Global, lab: &Lab, port: u16) {
         say(line);
     }
     let knobs: Vec<String> = described.knobs.positions().iter().map(|(knob, at)| format!("{knob} {at}")).collect();
-    say(format!("switches: {}\n", knobs.join(", ")));
+    for line in wrap(&format!("switches: {}", knobs.join(", ")), style().width) {
+        say(line);
+    }
+    say("");
     let data = global.data.as_ref().map_or_else(String::new, |data| format!(" --data {}", data.display()));
     say("Type next, in another terminal:");
     for next in ["status", "send --amount 50", "kill a", "send --amount 50", "restart a", "check"] {
@@ -205,7 +209,7 @@ fn warnings(members: Members) -> Vec<String> {
 }
 
 /// Counts Ctrl-C and the other polite ways to ask a process to end.
-fn interrupts() -> Result<watch::Receiver<u32>, Failed> {
+pub(super) fn interrupts() -> Result<watch::Receiver<u32>, Failed> {
     let (sender, receiver) = watch::channel(0);
     let count = move || {
         let sender = sender.clone();

@@ -19,6 +19,8 @@ pub struct LoadPlan {
     pub operations: u32,
     /// Amounts and targets come from it.
     pub seed: u64,
+    /// How long at least from the beginning of one operation of a client to that of its next, in milliseconds.
+    pub pace_ms: u64,
 }
 
 /// What came of it, as the clients saw it. What really happened, the judge says.
@@ -81,7 +83,13 @@ async fn run_one<C: Cluster, S: Sink>(
 ) {
     let mut random = fastrand::Rng::with_seed(plan.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(number)));
     let step = usize::try_from(plan.clients).unwrap_or(usize::MAX);
+    let mut pace = tokio::time::interval(Duration::from_millis(plan.pace_ms.max(1)));
+    // Who was held up does not catch up: a load is not a burst.
+    pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     for operation in (number..plan.operations).step_by(step) {
+        if plan.pace_ms > 0 {
+            pace.tick().await;
+        }
         let name = format!("{}-{operation}", plan.name);
         // A name that is no key cannot be sent; the command line lets none through.
         let Ok(key) = name.parse() else { return };

@@ -6,3 +6,4 @@
 pub mod load;
 pub mod remote;
 pub mod send;
+pub mod storm;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::history::{HistoryEvent, event as history};
 use crate::process::clock;
@@ -37,6 +37,7 @@ pub(super) struct Link {
     /// Moves whenever a rule is taken away: messages that are held look again.
     disarmed: watch::Sender<u64>,
     known: Mutex<Known>,
+    learned: Notify,
     sees: Mutex<BTreeMap<ReplicaId, (bool, Millis)>>,
 }
 
@@ -67,7 +68,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Link {
     pub(super) fn new(me: ReplicaId, run: String, traces: bool) -> Self {
         let (disarmed, _) = watch::channel(0);
-        Self { me, run, traces, faults: Mutex::default(), disarmed, known: Mutex::default(), sees: Mutex::default() }
+        Self {
+            me,
+            run,
+            traces,
+            faults: Mutex::default(),
+            disarmed,
+            known: Mutex::default(),
+            learned: Notify::new(),
+            sees: Mutex::default(),
+        }
     }
 
     pub(super) const fn me(&self) -> ReplicaId {
@@ -82,6 +92,7 @@ impl Link {
         let mut known = lock(&self.known);
         if addresses.version >= known.addresses.version {
             known.addresses = addresses;
+            self.learned.notify_one();
         }
     }
 
@@ -228,7 +239,15 @@ impl Link {
         let mut every = tokio::time::interval(PING_EVERY);
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            every.tick().await;
+            // Whoever is new is asked at once.
+            tokio::select! {
+                _ = every.tick() => {}
+                () = self.learned.notified() => {}
+            }
+            // Before anybody said where the others are, that none answers means nothing.
+            if self.addresses_version() == 0 {
+                continue;
+            }
             let asked = others.iter().map(|other| self.ping(*other));
             for (other, answers) in join_all(asked).await {
                 lock(&self.sees).insert(other, (answers, clock::now()));

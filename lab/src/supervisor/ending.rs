@@ -36,6 +36,17 @@ pub struct Farewell {
     pub kept: Option<PathBuf>,
 }
 
+/// A run that has ended, with everything that a judge needs.
+#[derive(Debug, Clone)]
+pub struct Stopped {
+    /// What it says at its end.
+    pub farewell: Farewell,
+    /// What was durable.
+    pub durable: Durable,
+    /// Its whole history.
+    pub history: Vec<u8>,
+}
+
 impl Farewell {
     /// Whether nothing is left that should not be.
     #[must_use]
@@ -76,10 +87,13 @@ impl Lab {
     /// # Errors
     ///
     /// [`LabError::Disk`] if a disk cannot be read. Nothing is left all the same.
-    pub async fn stop_and_collect(&self) -> Result<(Farewell, Durable), LabError> {
+    pub async fn stop_and_collect(&self) -> Result<Stopped, LabError> {
         self.end_processes().await;
         let read = self.collect().await;
-        Ok((self.bid_farewell()?, read?))
+        self.inner.recorder.note(HistoryEvent::RunEnded);
+        let history = self.inner.path(|dir| dir.history()).and_then(|path| Ok(std::fs::read(path)?));
+        let farewell = self.bid_farewell()?;
+        Ok(Stopped { farewell, durable: read?, history: history? })
     }
 
     /// For whoever cannot wait: kills everybody and removes the directory. Nothing is checked.

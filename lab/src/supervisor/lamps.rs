@@ -126,6 +126,7 @@ impl Lab {
         if let Some(version) = known {
             self.catch_up(id, client, version).await;
         }
+        let others = usize::from(self.inner.options.members.configured()) - 1;
         let seen = |sees: &BTreeMap<ReplicaId, (bool, Millis)>| {
             sees.iter().filter(|(_, (answers, _))| *answers).map(|(who, _)| *who).collect()
         };
@@ -136,7 +137,8 @@ impl Lab {
                 paused: life == Life::Paused,
                 disk: Some(told.as_ref().map_or(disk, |told| told.disk.clone())),
                 records: told.as_ref().map(|told| told.records),
-                sees: told.as_ref().map(|told| seen(&told.sees)),
+                // One that has not asked all of them yet has not measured it.
+                sees: told.as_ref().filter(|told| told.sees.len() == others).map(|told| seen(&told.sees)),
             },
             life,
             pid: child.identity().pid,

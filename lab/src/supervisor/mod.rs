@@ -21,8 +21,9 @@
 //! lab.kill(reached.by).await?;
 //! lab.release(hold).await?;
 //! lab.restart(reached.by).await?;
-//! let (farewell, durable) = lab.stop_and_collect().await?;
-//! println!("{farewell}; {} disks", durable.disks.len());
+//! let stopped = lab.stop_and_collect().await?;
+//! let report = counterfoil_lab::judge::check(stopped.history.as_slice(), &stopped.durable.into())?;
+//! println!("{}; {}", report.verdict, stopped.farewell);
 //! # Ok(())
 //! # }
 //! ```
