@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use counterfoil::testing::SimDisk;
-use counterfoil::{Decision, EntryKind, Limits, LogStart, Position, Receipt, Store};
+use counterfoil::{Decision, EntryKind, Limits, LogStart, Position, Receipt, Reply, Store};
 
 use crate::crash::harness::{Process, Told, limits};
 use crate::crash::model::{Model, Tables};
@@ -92,8 +92,7 @@ impl Workload {
                 }
                 present.push(receipt.is_some());
             } else {
-                let there = store.read(|view| view.table(&crate::crash::script::ORDERS)?.contains(entry.op.row()));
-                present.push(there.map_err(|error| error.to_string())?);
+                present.push(self.has_written(store, entry.op)?);
             }
         }
         let entries = present.iter().take_while(|there| **there).count();
@@ -104,6 +103,19 @@ impl Workload {
             ensure!(receipt.is_none(), "{op:?} left a receipt");
         }
         Ok(entries)
+    }
+
+    /// Whether a plain write is there: its row is, or the receipt of the operation that moved it away.
+    fn has_written(&self, store: &Store, op: Op) -> Result<bool, String> {
+        let there = store.read(|view| view.table(&crate::crash::script::ORDERS)?.contains(op.row()));
+        if there.map_err(|error| error.to_string())? {
+            return Ok(true);
+        }
+        let moved =
+            |reply: &Reply| matches!(reply.body_json::<(u64, Option<String>)>(), Ok((_, Some(row))) if row == op.row());
+        let mut movers = self.model.entries.iter().filter(|entry| entry.op.kind == Kind::Move && moved(entry.reply()));
+        let mover = movers.next().map(|entry| store.receipt(&entry.op.slot()).map_err(|error| error.to_string()));
+        Ok(mover.transpose()?.flatten().is_some())
     }
 
     /// What is there is replayed, the rest is executed, and in the end everything is there once.
