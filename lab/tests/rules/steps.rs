@@ -6,7 +6,7 @@ use counterfoil_lab::rules::{
     barrier::Barrier,
     event::{CallFailure, DiskDone, Event},
     ids::{Amount, Attempt, CallId, Endpoint, Epoch, IncarnationId, IntentId, Millis, OpId, ReplicaId, SealedIntent},
-    knobs::{EffectPlace, Knobs, NoMajority, Order, Placement, ProviderIdentity},
+    knobs::{EffectPlace, Knobs, NoMajority, Order, Placement, ProviderIdentity, Switch},
     majority::Members,
     message::{Message, ProviderReply, Reply},
     outcome::{Outcome, OutcomeKind, Refused, Unknown},
@@ -346,8 +346,7 @@ fn an_epoch_of_a_keeper_whose_disk_was_replaced_is_none() {
 
 #[test]
 fn a_replaced_disk_of_two_members_never_votes_again() {
-    let on = counterfoil_lab::rules::knobs::Switch::On;
-    let mut world = World::new(2, Knobs { incarnation: on, ..Knobs::placed(Placement::MajorityCheckThenAct) });
+    let mut world = World::new(2, Knobs { incarnation: Switch::On, ..Knobs::placed(Placement::MajorityCheckThenAct) });
     assert_eq!(world.ask(A, "k", 50, 1).kind(), OutcomeKind::Done);
     world.kill(b());
     world.wipe(b());
@@ -356,6 +355,39 @@ fn a_replaced_disk_of_two_members_never_votes_again() {
     assert_eq!(world.identity(b()).standing, Standing::Behind, "one other is no majority of two");
     let refused = Outcome::Refused(Refused::NoMajority { counted: 1, needed: 2 });
     assert_eq!(world.ask(A, "k2", 50, 1), refused);
+}
+
+#[test]
+fn two_replaced_disks_do_not_vouch_for_each_other() {
+    let on = Knobs { incarnation: Switch::On, ..Knobs::placed(Placement::MajorityCheckThenAct) };
+    let mut world = World::new(3, on);
+    for id in [b(), c()] {
+        world.kill(id);
+        world.wipe(id);
+    }
+    for id in [b(), c()] {
+        world.restart(id);
+    }
+    world.run_and_wait();
+    for id in [b(), c()] {
+        assert_eq!(world.identity(id).standing, Standing::Behind, "{id}: one unbroken disk is no majority of three");
+    }
+}
+
+#[test]
+fn letting_go_of_another_gap_than_the_one_it_stands_in_changes_nothing() {
+    let mut alone = Alone::new(A, Knobs::placed(Placement::Local));
+    alone.step(Event::Request { call: CALL, request: request() });
+    let (op, barrier) = alone.held_at().unwrap();
+    assert_eq!(barrier, Barrier::Arrived);
+    for another in Barrier::ALL.iter().filter(|another| **another != barrier) {
+        alone.step(Event::Released { op, barrier: *another });
+        assert!(alone.actions.is_empty(), "{another}");
+    }
+    alone.step(Event::Released { op, barrier });
+    assert!(!alone.actions.is_empty());
+    alone.step(Event::Released { op, barrier });
+    assert!(alone.actions.is_empty(), "a step that runs is not begun again");
 }
 
 /// The proof that replica code does not look into the envelope: other contents, same decisions.
