@@ -14,7 +14,8 @@ pub mod supervisor;
 #[expect(
     unreachable_pub,
     unused_qualifications,
-    clippy::semicolon_if_nothing_returned,
+    clippy::allow_attributes,
+    clippy::allow_attributes_without_reason,
     reason = "generated from proto/, where it is documented"
 )]
 mod pb {

@@ -64,7 +64,7 @@ fn a_watcher_that_was_killed_is_replaced() {
 }
 
 fn is_watcher(process: ProcessIdentity) -> bool {
-    let line = Command::new("ps").args(["-o", "args=", "-p", &process.pid.to_string()]).output().unwrap();
+    let line = Command::new("ps").args(["-o", "args=", "-p", &process.pid.to_string()]).output().expect("ps runs");
     String::from_utf8_lossy(&line.stdout).trim_end().ends_with("watcher")
 }
 
@@ -170,11 +170,11 @@ fn a_foreign_process_that_has_the_pid_of_a_dead_supervisor_is_never_signalled() 
 
 fn interrupt(process: ProcessIdentity) {
     let pid = process.pid.to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
 }
 
 fn children_of(parent: ProcessIdentity) -> Vec<ProcessIdentity> {
-    let listed = Command::new("ps").args(["-A", "-o", "pid=,ppid="]).output().unwrap();
+    let listed = Command::new("ps").args(["-A", "-o", "pid=,ppid="]).output().expect("ps runs");
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     let pairs = text.lines().filter_map(|line| {
         let mut numbers = line.split_whitespace().filter_map(|number| number.parse::<u32>().ok());

@@ -15,12 +15,14 @@ use counterfoil_lab::process::sys::{ProcessIdentity, Signal};
 use counterfoil_lab::process::tether::Order;
 use counterfoil_lab::replica::start::ReplicaArguments;
 use counterfoil_lab::rules::barrier::Barrier;
-use counterfoil_lab::rules::ids::{Amount, Attempt, Endpoint, IntentId, ReplicaId};
+use counterfoil_lab::rules::classify;
+use counterfoil_lab::rules::fault::FaultRule;
+use counterfoil_lab::rules::ids::{Amount, Attempt, Endpoint, IntentId, Millis, ReplicaId, SealedIntent};
 use counterfoil_lab::rules::knobs::{Identity, Knobs, Placement};
 use counterfoil_lab::rules::majority::Members;
 use counterfoil_lab::rules::outcome::OutcomeKind;
 use counterfoil_lab::rules::plan::barriers;
-use counterfoil_lab::rules::record::Standing;
+use counterfoil_lab::rules::record::{Request, Standing};
 use counterfoil_lab::supervisor::error::LabError;
 use counterfoil_lab::supervisor::lab::{Lab, LabOptions};
 use counterfoil_lab::supervisor::member::Life;
@@ -33,7 +35,7 @@ fn options(data: &Path, replicas: u8, placement: Placement) -> LabOptions {
     LabOptions {
         program: PathBuf::from(support::PROGRAM),
         runs: Runs::new(Some(data.to_owned())),
-        ..LabOptions::new(replicas, Knobs::placed(placement)).unwrap()
+        ..LabOptions::new(replicas, Knobs::placed(placement)).expect("1 to 9 replicas")
     }
 }
 
@@ -46,7 +48,7 @@ fn client(lab: &Lab, targets: &[ReplicaId], attempts: u32) -> Client<Lab, Lab> {
 }
 
 fn intent(name: &str) -> Intent {
-    Intent::new(IntentId(format!("intent-{name}")), name.parse().unwrap(), Amount(50))
+    Intent::new(IntentId(format!("intent-{name}")), name.parse().expect("a key"), Amount(50))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -63,12 +65,21 @@ async fn a_replica_killed_at_any_point_of_a_call_is_never_taken_for_a_refusal() 
         });
         let reached = lab.wait_reached(hold, WITHIN).await.unwrap();
         assert_eq!((reached.by, reached.at.barrier), (A, barrier));
+        let port = lab.addresses().ports[&Endpoint::Replica(A)];
         lab.kill(A).await.unwrap();
         let sent = sending.await.unwrap();
         assert_eq!(sent.outcome.kind(), OutcomeKind::Unknown, "killed at {barrier}: {sent:?}");
-        // And before anything can be sent, it is a refusal.
-        let refused = client(&lab, &[A], 1).send(intent(&format!("dead-{barrier}")), |_| {}).await;
-        assert_eq!(refused.outcome.kind(), OutcomeKind::Refused, "{refused:?}");
+        // On a connection that is yet to be made it is a refusal: nothing was sent. On the old one, which has just
+        // broken, tonic says `Cancelled` without a cause, and that proves nothing.
+        let request = Request {
+            key: "k-dead".parse().unwrap(),
+            minted_at: Millis(1),
+            amount: Amount(1),
+            attempt: Attempt::FIRST,
+            intent: SealedIntent::seal(&IntentId("nobody's".to_owned())),
+        };
+        let error = ReplicaClient::new(port, lab.run()).execute(A, &request, WITHIN).await.unwrap_err();
+        assert_eq!(classify::outcome(error.code, error.sign).kind(), OutcomeKind::Refused, "{error:?}");
         lab.release(hold).await.unwrap();
         lab.restart(A).await.unwrap();
     }
@@ -100,6 +111,23 @@ async fn killing_the_executor_behind_the_effect_gives_two_under_local_and_one_un
         let effects: usize = durable.disks.iter().map(|disk| disk.contents.effects.len()).sum();
         assert_eq!(effects, expected, "{placement}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rule_for_one_reply_of_anybody_loses_one_reply_and_no_other() {
+    let data = tempfile::tempdir().unwrap();
+    let lab = Lab::start(options(data.path(), 3, Placement::Atomic)).await.unwrap();
+    let rule = lab.arm(FaultRule::next_reply(None)).await.unwrap();
+    let mut client = client(&lab, &[A, ReplicaId::new(2).unwrap(), ReplicaId::new(3).unwrap()], 3);
+    client.policy.attempt_ms = 1_500;
+    let sent = client.send(intent("k"), |_| {}).await;
+    let kinds: Vec<OutcomeKind> = sent.attempts.iter().map(|attempt| attempt.outcome.kind()).collect();
+    assert_eq!(kinds, [OutcomeKind::Unknown, OutcomeKind::Done], "{sent:?}");
+    assert_eq!((lab.hits(rule), lab.disarm(rule).await.unwrap()), (Some(1), 1));
+    // Taken away, it is gone; and taking it away again is one clear line.
+    let error = lab.disarm(rule).await.unwrap_err();
+    assert!(error.to_string().starts_with("there is no fault number "), "{error}");
+    assert!(lab.stop().await.unwrap().is_clean());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -202,6 +230,7 @@ async fn a_pause_by_order_stops_every_answer_while_the_port_accepts() {
         patience_ms: (1_000, 500),
         disk: data.path().join("disk"),
         standing_if_new: Standing::Founding,
+        traces: false,
     };
     let (sender, reports) = std::sync::mpsc::channel();
     let spec = ChildSpec {

@@ -47,7 +47,7 @@ pub(super) struct SlowLink {
 
 #[derive(Debug, Args)]
 pub(super) struct DropReplyArguments {
-    /// Of which replica; without one, of each
+    /// Of which replica; without one, of whoever answers
     replica: Option<ReplicaId>,
     /// How many replies
     #[arg(long, default_value_t = 1)]

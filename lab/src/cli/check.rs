@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Failed, Global, Outcome, find, say, say_json};
+use super::{Failed, Global, Outcome, find, say, say_json, style};
 use crate::history::{HistoryEvent, Line};
 use crate::judge::{Evidence, Report, check};
 use crate::process::clock;
 use crate::rules::ids::Endpoint;
 use crate::rules::verdict::{Expected, Totals};
+use crate::screen::report as screen;
 use crate::supervisor::durable::{Durable, collect_from};
 
 #[derive(Debug, Args)]
@@ -63,7 +64,9 @@ fn show(Report { verdict, totals, .. }: &Report) {
     say(format!("  {lost} lost: told done, never executed"));
     say(format!("  {denied} denied: told not executed, and were"));
     say(format!("  {unknown} of which the client does not know"));
-    say(verdict.to_string());
+    for line in screen::verdict(verdict, &style()) {
+        say(line);
+    }
 }
 
 fn offline(global: &Global, history: &Path) -> Result<(Vec<u8>, Durable), Failed> {

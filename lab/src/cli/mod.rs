@@ -13,7 +13,7 @@ mod up;
 mod whereis;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,6 +23,7 @@ use serde::Serialize;
 use crate::process::watcher;
 use crate::provider;
 use crate::replica::start;
+use crate::screen::Style;
 
 /// A failed command: the line, and the exit code.
 #[derive(Debug)]
@@ -150,11 +151,15 @@ fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let outcome = match command {
-        Command::Replica { arguments } => child(&arguments, start::COMMAND, start::run),
-        Command::Provider { arguments } => child(&arguments, provider::COMMAND, provider::run),
-        Command::Watcher => watcher::run().map(|()| ExitCode::SUCCESS).map_err(Failed::from),
-        command => with_runtime(global, command),
+    // Children make a runtime of their own, or need none.
+    let outcome = if let Command::Replica { arguments } = &command {
+        child(arguments, start::COMMAND, start::run)
+    } else if let Command::Provider { arguments } = &command {
+        child(arguments, provider::COMMAND, provider::run)
+    } else if let Command::Watcher = &command {
+        watcher::run().map(|()| ExitCode::SUCCESS).map_err(Failed::from)
+    } else {
+        with_runtime(global, command)
     };
     outcome.unwrap_or_else(|failed| {
         eprintln!("counterfoil-lab: {}", failed.line);
@@ -205,6 +210,11 @@ async fn obey(global: Global, command: Command) -> Outcome {
         | Command::Hold(_)
         | Command::Release(_)) => act::run(global, act).await,
     }
+}
+
+/// How it may look on this terminal.
+fn style() -> Style {
+    Style::of(|name| std::env::var(name).ok(), io::stdout().is_terminal())
 }
 
 /// A line for people. A pipe that is closed is the reader's wish.

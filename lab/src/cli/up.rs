@@ -175,9 +175,7 @@ async fn first_screen(global: &Global, lab: &Lab, port: u16) {
         say(format!("  swept: {} directories of labs that are dead, {megabytes} MB", lab.swept().runs));
     }
     say("");
-    for line in super::status::counts(&status.summary) {
-        say(line);
-    }
+    super::status::show(&status);
     for line in warnings(lab.members()) {
         say(line);
     }

@@ -27,6 +27,7 @@ use crate::rules::replica::{Patience, Replica};
 use crate::wire::replica::Hold;
 
 /// Something for the event loop.
+#[expect(clippy::large_enum_variant, reason = "nearly all are events, so a box for each would save nothing")]
 #[derive(Debug)]
 pub(super) enum Input {
     /// An event for the decision function.

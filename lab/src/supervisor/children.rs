@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use super::error::LabError;
-use super::lab::{Inner, LabOptions, lock};
+use super::lab::{Inner, Lab, LabOptions, lock};
 use super::member::{Coming, Life, Member, Ready, Said};
 use crate::history::HistoryEvent;
 use crate::process::clock;
@@ -120,7 +120,7 @@ impl Inner {
     }
 
     /// A child said something. This runs on the child's own thread, in the order in which it was said.
-    fn hear(&self, who: Endpoint, said: Said) {
+    fn hear(self: &Arc<Self>, who: Endpoint, said: Said) {
         match said {
             Said::Line(ReportLine::Ready { .. }) => {}
             Said::Line(ReportLine::Reached { hold, op: _, at, time }) => {
@@ -131,7 +131,11 @@ impl Inner {
             }
             Said::Line(ReportLine::Hit { rule, time }) => {
                 self.recorder.tell(time, who, HistoryEvent::RuleHit { rule });
-                lock(&self.state).faults.hit(rule);
+                if lock(&self.state).faults.hit(rule) {
+                    let lab = Lab { inner: Arc::clone(self) };
+                    // Who does not confirm it in time is told with the next rule.
+                    self.runtime.spawn(async move { drop(lab.tell_all().await) });
+                }
             }
             Said::Line(ReportLine::Event { event, time }) => self.recorder.tell(time, who, event),
             Said::Ended(status) => self.ended(who, &status),

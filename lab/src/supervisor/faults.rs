@@ -60,10 +60,16 @@ impl Faults {
         self.reached.push(Reached { hold: HoldId(hold), by, at });
     }
 
-    pub(super) fn hit(&mut self, rule: RuleId) {
-        if let Some((_, hits)) = self.rules.get_mut(&rule) {
-            *hits = hits.saturating_add(1);
-        }
+    /// Counts a hit, and says whether the rule is used up by it.
+    pub(super) fn hit(&mut self, rule: RuleId) -> bool {
+        let Some((rule, hits)) = self.rules.get_mut(&rule) else { return false };
+        *hits = hits.saturating_add(1);
+        rule.count.is_some_and(|count| *hits >= count)
+    }
+
+    /// Whether a rule still does anything.
+    fn is_live(&self, id: RuleId) -> bool {
+        self.rules.get(&id).is_some_and(|(rule, hits)| rule.count.is_none_or(|count| *hits < count))
     }
 
     /// Which rules a replica has to know. A link has one place where its rules are looked up: the replica that asks, or
@@ -74,8 +80,7 @@ impl Faults {
             (Some(Endpoint::Client | Endpoint::Supervisor), Some(Endpoint::Replica(to))) => to == id,
             (Some(Endpoint::Client | Endpoint::Provider | Endpoint::Supervisor) | None, _) => true,
         };
-        let left = |rule: &FaultRule, hits: u32| rule.count.is_none_or(|count| hits < count);
-        let mine = self.rules.iter().filter(|(_, (rule, hits))| concerns(rule) && left(rule, *hits));
+        let mine = self.rules.iter().filter(|(rule_id, (rule, _))| concerns(rule) && self.is_live(**rule_id));
         mine.map(|(rule_id, (rule, hits))| {
             let count = rule.count.map(|count| count - hits);
             (*rule_id, FaultRule { count, ..rule.clone() })
@@ -110,6 +115,8 @@ pub fn describe(rule: &FaultRule) -> String {
 
 impl Lab {
     /// Arms a fault in every replica that has to know of it. Who is dead or paused learns it when it comes back.
+    ///
+    /// A rule with a count and an open link is known to several; the first that uses it up has it taken from the others.
     ///
     /// # Errors
     ///
@@ -256,7 +263,7 @@ impl Lab {
         tokio::time::timeout(within, waiting).await.unwrap_or(Err(LabError::NotReached(within)))
     }
 
-    async fn tell_all(&self) -> Result<(), LabError> {
+    pub(super) async fn tell_all(&self) -> Result<(), LabError> {
         let running = self.running();
         let told = running.iter().map(|(id, client)| self.bring_faults_up_to_date(*id, client.clone()));
         crate::process::join::join_all(told).await.into_iter().collect()
@@ -291,8 +298,8 @@ impl Lab {
         let state = lock(&self.inner.state);
         let Some(member) = state.members.get(&id) else { return Vec::new() };
         let rules = state.faults.for_replica(id);
-        // A rule that is used up does nothing, so it may stay where it is known.
-        let gone = member.rules.iter().filter(|rule| !state.faults.rules.contains_key(rule));
+        // A rule that one replica has used up must not hit in another.
+        let gone = member.rules.iter().filter(|rule| !state.faults.is_live(**rule));
         let gone = gone.map(|rule| Control::DisarmFault(*rule));
         let new = rules.into_iter().filter(|(rule, _)| !member.rules.contains(rule));
         let new = new.map(|(rule, what)| Control::ArmFault(rule, what));

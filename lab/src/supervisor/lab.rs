@@ -14,6 +14,7 @@ use super::member::{Life, Member, ready};
 use super::recorder::Recorder;
 use crate::history::{FORMAT, HistoryEvent, Plan};
 use crate::process::clock;
+use crate::process::join::join_all;
 use crate::process::run_dir::{RunDescription, RunDir, Runs, Swept};
 use crate::process::spawn::Child;
 use crate::process::sys::{self, ProcessIdentity};
@@ -29,7 +30,7 @@ use crate::wire::replica::{Addresses, Control, ReplicaClient};
 use crate::wire::supervisor::Description;
 
 /// How long a replica may take to confirm what it is told.
-pub(super) const CONFIRM_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
 
 /// How a lab is to be.
 #[derive(Debug, Clone)]
@@ -102,6 +103,8 @@ pub(super) struct Inner {
     /// One at a time does something to processes.
     pub(super) acting: tokio::sync::Mutex<()>,
     pub(super) ending: AtomicBool,
+    /// Where work goes that a child's report asks for.
+    pub(super) runtime: tokio::runtime::Handle,
 }
 
 #[derive(Debug)]
@@ -137,7 +140,7 @@ impl Lab {
         }
     }
 
-    /// The directory and the watcher. [`Lab::bring_up`] does the rest, and can be given up at any point: then
+    /// The directory and the watcher, within a tokio runtime. [`Lab::bring_up`] does the rest, and can be given up at any point: then
     /// [`Lab::stop`] ends what was started.
     ///
     /// # Errors
@@ -184,6 +187,7 @@ impl Lab {
             changed,
             acting: tokio::sync::Mutex::default(),
             ending: AtomicBool::new(false),
+            runtime: tokio::runtime::Handle::current(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -219,8 +223,12 @@ impl Lab {
         lock(&self.inner.state).addresses_version += 1;
         let running = self.running();
         let told = running.iter().map(|(id, client)| self.bring_up_to_date(*id, client.clone()));
-        for result in crate::process::join::join_all(told).await {
-            result?;
+        for result in join_all(told).await {
+            match result {
+                // Somebody may have stopped it by hand: that must not keep the others from going on.
+                Ok(()) | Err(LabError::Silent { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 const WRITE_WITHIN: Duration = Duration::from_millis(1_000);
 
 /// Older measurements count for nothing.
-const FRESH_MS: u64 = 5_000;
+pub const FRESH_MS: u64 = 5_000;
 
 /// One replica: what was measured, and what the supervisor did to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -139,11 +139,10 @@ impl Lab {
                     ..FaultRule::everything(Fault::Drop)
                 };
                 number = Some(self.arm(rule).await?.0);
-                let whose = of.map_or_else(|| "each replica".to_owned(), |of| of.to_string());
-                let replies = if count == 1 { "the next reply" } else { "the next replies" };
-                format!(
-                    "{whose} will lose {replies} to a client ({count}): the work is done, the answer never arrives."
-                )
+                let whose = of.map_or_else(|| "whoever answers".to_owned(), |of| of.to_string());
+                let replies =
+                    if count == 1 { "the next reply".to_owned() } else { format!("the next {count} replies") };
+                format!("{whose} will lose {replies} to a client: the work is done, the answer never arrives.")
             }
             Act::TakeOver(id) => {
                 let reply = self.take_over(id).await?;

@@ -1,6 +1,7 @@
 //! Driving the real binary. Waiting is polling with a deadline, never a sleep that hopes.
 
 #![expect(dead_code, reason = "each test binary uses its part of it")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
