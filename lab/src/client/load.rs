@@ -83,9 +83,10 @@ async fn run_one<C: Cluster, S: Sink>(
 ) {
     let mut random = fastrand::Rng::with_seed(plan.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(number)));
     let step = usize::try_from(plan.clients).unwrap_or(usize::MAX);
-    let mut pace = tokio::time::interval(Duration::from_millis(plan.pace_ms.max(1)));
-    // Who was held up does not catch up: a load is not a burst.
-    pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    // Clients that all began at once would all be idle at once.
+    let offset = plan.pace_ms.saturating_mul(u64::from(number)) / u64::from(plan.clients.max(1));
+    let began = tokio::time::Instant::now() + Duration::from_millis(offset);
+    let mut pace = tokio::time::interval_at(began, Duration::from_millis(plan.pace_ms.max(1)));
     for operation in (number..plan.operations).step_by(step) {
         if plan.pace_ms > 0 {
             pace.tick().await;

@@ -3,13 +3,15 @@
 //! The seed decides who is hit and how. When, is the machine's affair; so what counts is judged afterwards, from the
 //! stores, and a storm whose gusts hit nothing is *not exercised*.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::load::{self, LoadPlan, LoadReport};
-use super::send::{Client, Intent, Policy};
-use crate::history::Plan;
+use super::send::{Client, Intent, Policy, Sink};
+use crate::history::{HistoryEvent, Line, Plan};
 use crate::rules::ids::{Endpoint, ReplicaId};
 use crate::rules::outcome::OutcomeKind;
 use crate::rules::verdict::Expected;
@@ -46,6 +48,25 @@ pub struct StormReport {
     pub left_unknown: u64,
 }
 
+/// Counts attempts that are under way, on their way into the history.
+#[derive(Debug, Clone)]
+struct Counting {
+    lab: Lab,
+    open: Arc<AtomicU64>,
+}
+
+impl Sink for Counting {
+    fn tell(&self, line: Line) {
+        if matches!(line.event, HistoryEvent::AttemptStarted { .. }) {
+            self.open.fetch_add(1, Ordering::Relaxed);
+        }
+        if matches!(line.event, HistoryEvent::AttemptEnded { .. }) {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.lab.tell(line);
+    }
+}
+
 /// The name of a gust in the history.
 const GUST: &str = "gust on the owner";
 
@@ -77,7 +98,9 @@ impl StormPlan {
         let mut policy = Policy::new(lab.members(), lab.describe().knobs.identity);
         policy.attempts = ATTEMPTS;
         policy.attempt_ms = self.gust_ms.saturating_mul(2).clamp(300, 1_500);
-        let client = Client { cluster: lab.clone(), policy, sink: lab.clone() };
+        let sink = Counting { lab: lab.clone(), open: Arc::default() };
+        let open = Arc::clone(&sink.open);
+        let client = Client { cluster: lab.clone(), policy, sink };
         let pace_ms = self.load_ms.saturating_mul(u64::from(self.clients)) / u64::from(self.operations.max(1));
         let plan = LoadPlan {
             name: "storm".to_owned(),
@@ -99,7 +122,7 @@ impl StormPlan {
                 (load, unknown)
             }
         });
-        let (gusts, on_owner) = self.blow(lab, || loading.is_finished()).await?;
+        let (gusts, on_owner) = self.blow(lab, &open, || loading.is_finished()).await?;
         let (load, unknown) = loading.await.map_err(std::io::Error::other)?;
         let settled = u64::try_from(unknown.len()).unwrap_or(u64::MAX);
         let mut left_unknown = 0;
@@ -111,7 +134,7 @@ impl StormPlan {
     }
 
     /// One gust stops a replica, the next one lets it go on, until the load is over; then all are up.
-    async fn blow(&self, lab: &Lab, over: impl Fn() -> bool) -> Result<(u32, u32), LabError> {
+    async fn blow(&self, lab: &Lab, open: &AtomicU64, over: impl Fn() -> bool) -> Result<(u32, u32), LabError> {
         let mut random = fastrand::Rng::with_seed(self.seed);
         let owner = lab.describe().knobs.owner;
         let members: Vec<ReplicaId> = lab.members().iter().collect();
@@ -129,15 +152,20 @@ impl StormPlan {
                     let aimed = random.bool();
                     let whom = if aimed { owner } else { members[random.usize(..members.len())] };
                     let kill = random.bool();
-                    if kill {
-                        lab.kill(whom).await?;
-                    } else {
-                        lab.pause(whom).await?;
+                    // A gust that hits nothing shows nothing.
+                    while open.load(Ordering::Relaxed) == 0 && !over() {
+                        tokio::time::sleep(Duration::from_millis(1)).await;
                     }
                     gusts += 1;
                     if whom == owner {
                         on_owner += 1;
+                        // Before the signal: behind it, who waited has heard that the connection broke.
                         lab.fell(GUST, Endpoint::Replica(whom));
+                    }
+                    if kill {
+                        lab.kill(whom).await?;
+                    } else {
+                        lab.pause(whom).await?;
                     }
                     stopped = Some((whom, kill));
                 }
