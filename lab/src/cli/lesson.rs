@@ -54,7 +54,7 @@ pub(super) async fn run(global: Global, arguments: LessonArguments) -> Outcome {
         None => lessons(),
     };
     let runs = Runs::new(global.data.clone());
-    let path = arguments.report.clone().unwrap_or_else(|| new_report(&runs, &arguments));
+    let path = arguments.report.clone().unwrap_or_else(|| new_report(&runs, &chosen));
     // Whoever cannot have a report learns it before anything runs, and before anybody has predicted anything.
     reserve(&path)?;
     let setting = Setting { program: None, runs, seed: arguments.seed, without_fault: arguments.without_fault };
@@ -107,8 +107,8 @@ fn list(global: &Global) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn new_report(runs: &Runs, arguments: &LessonArguments) -> PathBuf {
-    let name = arguments.name.as_deref().unwrap_or("all");
+fn new_report(runs: &Runs, chosen: &[Lesson]) -> PathBuf {
+    let name = if let [one] = chosen { one.name } else { "all" };
     runs.path().join(format!("lesson-{name}-{}.json", clock::now().0))
 }
 
@@ -162,6 +162,9 @@ impl Session {
         report: &mut LessonReport,
     ) -> Result<bool, Failed> {
         self.show(|| with_space(screen::heading(lesson, variant, &style())));
+        if *variant != lesson.broken {
+            self.show(|| screen::switches(lesson, variant, &style()));
+        }
         let run = match run_variant(lesson, variant, &self.setting, predicted, self.interrupts.clone()).await {
             Ok(run) => run,
             Err(interrupted @ NotRun::Interrupted(_)) => {
@@ -178,9 +181,6 @@ impl Session {
         self.go_on("Press Enter for the diagram.").await?;
         self.show(|| with_space(screen::picture(&run, &style())));
         self.show(|| with_space(screen::judged(&run, predicted, &style())));
-        if *variant != lesson.broken {
-            self.show(|| screen::switches(lesson, variant, &style()));
-        }
         report.runs.push(run.report);
         Ok(true)
     }

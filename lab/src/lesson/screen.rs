@@ -13,7 +13,7 @@ use crate::rules::{
 };
 use crate::screen::{
     diagram::diagram,
-    report::{differences, two_columns, verdict},
+    report::{two_columns, verdict},
     strips::strips,
     style::{Ink, Style, wrap},
     table::Table,
@@ -58,14 +58,20 @@ pub fn heading(lesson: &Lesson, variant: &Variant, style: &Style) -> Vec<String>
 /// A variant that is not the broken one prints how it differs from it.
 #[must_use]
 pub fn switches(lesson: &Lesson, variant: &Variant, style: &Style) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let same_script = variant.script == lesson.broken.script;
+    let mut lines = Vec::new();
     let differing = lesson.broken.knobs.differences(&variant.knobs);
-    lines.push(match same_script {
-        true => "The same seed and the same script. These switches differ, and nothing else:".to_owned(),
-        false => "The same seed. The script differs in what the client does next, and these switches do:".to_owned(),
-    });
-    lines.extend(differences(&differing, style));
+    let text = match variant.script == lesson.broken.script {
+        true => "The same seed and the same script. These switches differ, and nothing else:",
+        false => "The same seed. What the client does next is different, and so are these switches:",
+    };
+    lines.extend(wrap(text, style.width));
+    let here = if *variant == lesson.repaired { "repaired" } else { "here" };
+    let mut table = Table::new(["switch", "broken", here]);
+    for one in &differing {
+        table.row([one.knob, one.from.as_str(), one.to.as_str()]);
+    }
+    lines.extend(table.lines(style));
+    lines.push(String::new());
     lines
 }
 
@@ -76,17 +82,30 @@ pub fn columns(lesson: &Lesson, run: &Run, style: &Style) -> Vec<String> {
     let right = happened(run);
     let mut lines = two_columns("what the counter said", &left, "what happened", &right, style);
     lines.push(String::new());
-    lines.extend(strips(&run.report.judged.strips, style));
+    let mut shown = run.report.judged.strips.clone();
+    (shown.from, shown.to) = played(run);
+    lines.extend(strips(&shown, style));
     lines
+}
+
+/// From the first to the last line of the script: starting up and ending is no part of a lesson.
+fn played(run: &Run) -> (Millis, Millis) {
+    let at =
+        |wanted: &dyn Fn(&HistoryEvent) -> bool| run.lines.iter().find(|line| wanted(&line.event)).map(|line| line.at);
+    let strips = &run.report.judged.strips;
+    let from = at(&|event| matches!(event, HistoryEvent::IntentStarted { .. })).unwrap_or(strips.from);
+    let to = at(&|event| matches!(event, HistoryEvent::IntentEnded { .. })).unwrap_or(strips.to);
+    (from, to)
 }
 
 fn said(lesson: &Lesson, run: &Run) -> Vec<String> {
     let configured = lesson.replicas;
     let word = |majority: bool| if majority { "majority" } else { "no majority" };
     let strips = &run.report.judged.strips;
+    let (from, _) = played(run);
     let mut lines = Vec::new();
     for (at, count, majority) in &strips.counter {
-        let at = at.since(strips.from);
+        let at = at.since(from);
         lines.push(format!("at {at} ms: {count}/{configured} write, {}", word(*majority)));
     }
     if !strips.counter.is_empty() && strips.counter.iter().all(|(.., majority)| *majority) {
@@ -98,13 +117,12 @@ fn said(lesson: &Lesson, run: &Run) -> Vec<String> {
         lines.push(format!("\"up\": {}", numbers.join(", ")));
     }
     for line in &run.lines {
-        if let HistoryEvent::Noted(Note::Counted { of, step, counted, needed }) = &line.event {
-            let what = match step {
-                Step::AskMajority => "nobody knows it",
-                _ => "record on disk",
-            };
-            let yes = word(counted >= needed);
-            lines.push(format!("{}, attempt {}: {what}, {counted}/{configured}: {yes}", line.by, of.attempt));
+        if let HistoryEvent::Noted(Note::Counted { step, counted, needed, .. }) = &line.event {
+            let (by, yes) = (line.by, word(counted >= needed));
+            lines.push(match step {
+                Step::AskMajority => format!("{by} asked: {counted}/{configured} know nothing, {yes}"),
+                _ => format!("{by} wrote: on {counted}/{configured} disks, {yes}"),
+            });
         }
     }
     lines
@@ -194,7 +212,7 @@ pub fn question(lesson: &Lesson, style: &Style) -> Vec<String> {
 /// What to listen for, when the room has answered.
 #[must_use]
 pub fn answer(lesson: &Lesson, style: &Style) -> Vec<String> {
-    wrap(lesson.answer, style.width)
+    wrap(&format!("An answer: {}", lesson.answer), style.width)
 }
 
 /// All lessons in a table, for a check.
