@@ -13,7 +13,7 @@ use crate::lesson::catalogue::{find, lessons};
 use crate::lesson::report::{LessonReport, LessonsReport, Prediction};
 use crate::lesson::run::{NotRun, Setting, run as run_variant};
 use crate::lesson::screen;
-use crate::lesson::script::{Lesson, Variant};
+use crate::lesson::script::{Lesson, Turn, Variant};
 use crate::process::clock;
 use crate::process::run_dir::Runs;
 
@@ -136,20 +136,19 @@ impl Session {
         self.show(|| screen::set_up(lesson, &style()));
         let predicted = self.predict().await?;
         let mut report = LessonReport::new(lesson, predicted);
+        let mut asked = false;
         for variant in lesson.variants() {
-            let repaired = *variant == lesson.repaired;
-            if repaired {
+            if variant.turn > Turn::Harm && !asked {
+                asked = true;
                 self.show(|| with_space(screen::question(lesson, &style())));
-                self.go_on("Talk about it, then press Enter for the repaired variant.").await?;
+                self.go_on("Talk about it, then press Enter for what mends it.").await?;
             }
-            let own = (*variant == lesson.broken).then_some(()).and(predicted.as_ref());
+            let own = predicted.as_ref().filter(|_| *variant == lesson.broken);
             if !self.one(lesson, variant, own, &mut report).await? {
-                break;
-            }
-            if repaired {
-                self.show(|| with_space(screen::answer(lesson, &style())));
+                return Ok(report);
             }
         }
+        self.show(|| with_space(screen::answer(lesson, &style())));
         Ok(report)
     }
 
@@ -168,6 +167,7 @@ impl Session {
         let run = match run_variant(lesson, variant, &self.setting, predicted, self.interrupts.clone()).await {
             Ok(run) => run,
             Err(interrupted @ NotRun::Interrupted(_)) => {
+                self.show(|| vec![String::new()]);
                 return Err(Failed { line: interrupted.to_string(), code: 130 });
             }
             Err(error) => {

@@ -143,7 +143,7 @@ pub struct LessonReport {
     pub name: String,
     /// What somebody predicted for the broken variant; nothing, if nobody was asked.
     pub predicted: Option<Prediction>,
-    /// Each variant, the broken one first and the repaired one last.
+    /// Each variant, in the order in which they were run.
     pub runs: Vec<RunReport>,
     /// Why a variant could not be run at all.
     pub not_run: Option<String>,

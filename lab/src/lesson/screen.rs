@@ -29,7 +29,7 @@ pub fn list(lessons: &[Lesson], style: &Style) -> Vec<String> {
     }
     let mut lines = table.lines(style);
     lines.push(String::new());
-    lines.extend(wrap(&format!("Each runs real processes: {TEACHING_MODEL}."), style.width));
+    lines.push(format!("Real processes, and {TEACHING_MODEL}."));
     lines
 }
 

@@ -225,11 +225,26 @@ pub struct Fall {
     pub before: Point,
 }
 
+/// When a variant is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Turn {
+    /// It shows harm: before the question.
+    Harm,
+    /// It is half a repair: when the question has been answered.
+    Half,
+    /// It is the repair.
+    Repair,
+    /// What is worth knowing beside.
+    Beside,
+}
+
 /// A way to run a lesson: switches, a script, and what its author says will come out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variant {
     /// What it is called.
     pub name: &'static str,
+    /// When it is run.
+    pub turn: Turn,
     /// What it shows, in a sentence.
     pub shows: &'static str,
     /// The switches.
@@ -275,7 +290,10 @@ pub struct Lesson {
 
 impl Lesson {
     /// All variants, in the order in which they are run and shown.
-    pub fn variants(&self) -> impl Iterator<Item = &Variant> {
-        std::iter::once(&self.broken).chain(&self.more).chain([&self.repaired])
+    #[must_use]
+    pub fn variants(&self) -> Vec<&Variant> {
+        let mut all: Vec<&Variant> = [&self.broken].into_iter().chain(&self.more).chain([&self.repaired]).collect();
+        all.sort_by_key(|variant| variant.turn);
+        all
     }
 }

@@ -1,7 +1,7 @@
 //! 1: the reply is lost, and the client asks again.
 
 use super::{CAST, DONE, UNKNOWN, atomic};
-use crate::lesson::script::{Act, Fall, Lesson, Line, Point, Role, Trouble, Variant, always, fault};
+use crate::lesson::script::{Act, Fall, Lesson, Line, Point, Role, Trouble, Turn, Variant, always, fault};
 use crate::rules::knobs::{Knobs, Placement};
 
 const LOST: &str = "the reply to attempt 1 is lost";
@@ -21,6 +21,7 @@ pub(super) fn lesson() -> Lesson {
         lamps: None,
         broken: Variant {
             name: "broken",
+            turn: Turn::Harm,
             shows: "nobody remembers anything",
             knobs: Knobs::placed(Placement::None),
             script: script(),
@@ -30,6 +31,7 @@ pub(super) fn lesson() -> Lesson {
         },
         repaired: Variant {
             name: "repaired",
+            turn: Turn::Repair,
             shows: "effect and receipt are one durable write; the retry gets the stored receipt",
             knobs: atomic(),
             script: script(),

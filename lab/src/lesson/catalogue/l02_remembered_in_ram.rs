@@ -1,7 +1,7 @@
 //! 2: as the first, with a memory that dies between the attempts.
 
 use super::{CAST, DONE, UNKNOWN, atomic};
-use crate::lesson::script::{Act, Fall, Lesson, Line, Point, Role, Trouble, Variant, always, fault};
+use crate::lesson::script::{Act, Fall, Lesson, Line, Point, Role, Trouble, Turn, Variant, always, fault};
 use crate::rules::knobs::{Knobs, Placement};
 
 const LOST: &str = "the reply to attempt 1 is lost";
@@ -26,6 +26,7 @@ pub(super) fn lesson() -> Lesson {
         lamps: None,
         broken: Variant {
             name: "broken",
+            turn: Turn::Harm,
             shows: "the record was in the memory of a process that is gone",
             knobs: Knobs::placed(Placement::Memory),
             script: script(),
@@ -35,6 +36,7 @@ pub(super) fn lesson() -> Lesson {
         },
         repaired: Variant {
             name: "repaired",
+            turn: Turn::Repair,
             shows: "the receipt is on the disk, and the new process finds it there",
             knobs: atomic(),
             script: script(),

@@ -1,7 +1,7 @@
 //! 3: killed between two writes, in both orders.
 
 use super::{CAST, DONE, UNKNOWN, atomic};
-use crate::lesson::script::{Act, Fall, Gap, Lesson, Line, Point, Role, Variant, always, fault};
+use crate::lesson::script::{Act, Fall, Gap, Lesson, Line, Point, Role, Turn, Variant, always, fault};
 use crate::rules::knobs::{Knobs, Order, Placement};
 
 const KILLED: &str = "the executor is killed between the two writes";
@@ -23,6 +23,7 @@ pub(super) fn lesson() -> Lesson {
         lamps: None,
         broken: Variant {
             name: "broken",
+            turn: Turn::Harm,
             shows: "effect first: the disk holds the effect and no record of it",
             knobs: local,
             script: script(),
@@ -32,6 +33,7 @@ pub(super) fn lesson() -> Lesson {
         },
         repaired: Variant {
             name: "repaired",
+            turn: Turn::Repair,
             shows: "one write has no middle to be killed in",
             knobs: atomic(),
             script: script(),
@@ -41,6 +43,7 @@ pub(super) fn lesson() -> Lesson {
         },
         more: vec![Variant {
             name: "3b: record first",
+            turn: Turn::Harm,
             shows: "the record says \"done\" of something that never happened: lost",
             knobs: Knobs { order: Order::RecordFirst, ..local },
             script: script(),

@@ -1,7 +1,7 @@
 //! 4: written to a majority, read from one.
 
 use super::{A, B, C, DONE, UNKNOWN, atomic};
-use crate::lesson::script::{Act, Cast, Fall, Lesson, Line, Point, Role, Trouble, Variant, always, fault};
+use crate::lesson::script::{Act, Cast, Fall, Lesson, Line, Point, Role, Trouble, Turn, Variant, always, fault};
 use crate::rules::knobs::{Knobs, Placement};
 
 const LOST: &str = "the reply to attempt 1 is lost";
@@ -26,6 +26,7 @@ pub(super) fn lesson() -> Lesson {
         lamps: None,
         broken: Variant {
             name: "broken",
+            turn: Turn::Harm,
             shows: "the record is on a majority of disks, and the one that is asked is not among them",
             knobs: Knobs::placed(Placement::MajorityReadOne),
             script: script(),
@@ -35,6 +36,7 @@ pub(super) fn lesson() -> Lesson {
         },
         repaired: Variant {
             name: "repaired",
+            turn: Turn::Repair,
             shows: "C hands the request to the owner, where the receipt is",
             knobs: atomic(),
             script: script(),
@@ -44,6 +46,7 @@ pub(super) fn lesson() -> Lesson {
         },
         more: vec![Variant {
             name: "half: reading two",
+            turn: Turn::Half,
             shows: "C asks the others too, and one of any two that answer has the record",
             knobs: Knobs::placed(Placement::MajorityCheckThenAct),
             script: script(),

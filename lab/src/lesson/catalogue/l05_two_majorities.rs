@@ -1,7 +1,7 @@
 //! 5: two majorities that share a member.
 
 use super::{A, B, C, D, DONE, E, atomic};
-use crate::lesson::script::{Act, Cast, Fall, Gap, Lesson, Line, Point, Role, Trouble, Variant, always, fault};
+use crate::lesson::script::{Act, Cast, Fall, Gap, Lesson, Line, Point, Role, Trouble, Turn, Variant, always, fault};
 use crate::rules::ids::ReplicaId;
 use crate::rules::knobs::{Knobs, Placement};
 
@@ -26,6 +26,7 @@ pub(super) fn lesson() -> Lesson {
         lamps: None,
         broken: Variant {
             name: "broken",
+            turn: Turn::Harm,
             shows: "two quorums of three, one shared member, and two executions",
             knobs: Knobs::placed(Placement::MajorityCheckThenAct),
             script: script(),
@@ -35,6 +36,7 @@ pub(super) fn lesson() -> Lesson {
         },
         repaired: Variant {
             name: "repaired",
+            turn: Turn::Repair,
             shows: "one conditional durable write, together with the mutation",
             knobs: atomic(),
             script: script(),

@@ -1,7 +1,7 @@
 //! 6: an error is taken for a no.
 
 use super::{CAST, DONE, REFUSED, UNKNOWN};
-use crate::lesson::script::{Act, Fall, Gap, Lesson, Line, Point, Role, Variant, always, fault};
+use crate::lesson::script::{Act, Fall, Gap, Lesson, Line, Point, Role, Turn, Variant, always, fault};
 use crate::rules::knobs::{Knobs, NoMajority, Placement, Switch};
 
 const CUT: &str = "the executor is cut off after its look and before its record";
@@ -24,6 +24,7 @@ pub(super) fn lesson() -> Lesson {
         lamps: None,
         broken: Variant {
             name: "broken",
+            turn: Turn::Harm,
             shows: "told \"failed\" of what was executed, the client did it again",
             knobs: failed(Placement::MajorityCheckThenAct),
             script: script(&[]),
@@ -33,6 +34,7 @@ pub(super) fn lesson() -> Lesson {
         },
         repaired: Variant {
             name: "repaired",
+            turn: Turn::Repair,
             shows: "the owner needs no majority; B cannot reach it and says that it does not know",
             knobs: failed(Placement::Atomic),
             script: script(&[]),
@@ -43,6 +45,7 @@ pub(super) fn lesson() -> Lesson {
         more: vec![
             Variant {
                 name: "half: same key, at A",
+                turn: Turn::Half,
                 shows: "the truth is told (unknown), the same key is asked where the record is",
                 knobs: unknown,
                 script: script(&[always(Act::Insist(2, Role::Executor))]),
@@ -52,6 +55,7 @@ pub(super) fn lesson() -> Lesson {
             },
             Variant {
                 name: "half: same key, at B, healed",
+                turn: Turn::Half,
                 shows: "B has copied the record when the cut was healed",
                 knobs: unknown,
                 script: script(&[
@@ -64,7 +68,8 @@ pub(super) fn lesson() -> Lesson {
                 told: vec![UNKNOWN, DONE],
             },
             Variant {
-                name: "half: same key, at B, too early",
+                name: "half: same key, at B, early",
+                turn: Turn::Half,
                 shows: "the same key where the record is not yet: half a repair",
                 knobs: unknown,
                 script: script(&[always(Act::Insist(2, Role::Forwarder))]),

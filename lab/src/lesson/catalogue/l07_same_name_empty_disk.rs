@@ -1,7 +1,7 @@
 //! 7: the same name with an empty disk.
 
 use super::{A, B, C, DONE, REFUSED, UNKNOWN};
-use crate::lesson::script::{Act, Cast, Fall, Lesson, Line, Point, Role, Trouble, Variant, always, fault};
+use crate::lesson::script::{Act, Cast, Fall, Lesson, Line, Point, Role, Trouble, Turn, Variant, always, fault};
 use crate::rules::knobs::{Knobs, Placement, Switch};
 
 const LOST: &str = "the reply to attempt 1 is lost";
@@ -30,6 +30,7 @@ pub(super) fn lesson() -> Lesson {
         lamps: None,
         broken: Variant {
             name: "broken",
+            turn: Turn::Harm,
             shows: "an empty disk says \"not found\", and its name makes that a vote",
             knobs: names,
             script: script(),
@@ -39,6 +40,7 @@ pub(super) fn lesson() -> Lesson {
         },
         repaired: Variant {
             name: "repaired",
+            turn: Turn::Repair,
             shows: "the replaced disk has no vote: unavailable while A is paused, and then 1",
             knobs: Knobs { incarnation: Switch::On, ..names },
             script: script(),

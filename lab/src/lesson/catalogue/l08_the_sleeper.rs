@@ -1,7 +1,7 @@
 //! 8: a check is as old as the sleep that follows it.
 
 use super::{C, CAST, DONE, REFUSED};
-use crate::lesson::script::{Act, Fall, Gap, Lesson, Line, Point, Role, Variant, always, fault};
+use crate::lesson::script::{Act, Fall, Gap, Lesson, Line, Point, Role, Turn, Variant, always, fault};
 use crate::rules::knobs::{Identity, Knobs, Placement};
 
 const PAUSED: &str = "A is paused behind its check";
@@ -24,6 +24,7 @@ pub(super) fn lesson() -> Lesson {
         lamps: None,
         broken: Variant {
             name: "broken",
+            turn: Turn::Harm,
             shows: "A acted on an answer that was true before it slept",
             knobs: placed(Placement::MajorityCheckThenAct),
             script: script(),
@@ -33,6 +34,7 @@ pub(super) fn lesson() -> Lesson {
         },
         repaired: Variant {
             name: "repaired",
+            turn: Turn::Repair,
             shows: "the keeper refuses A's old epoch in the same write; A is told that it is stale",
             knobs: placed(Placement::AtomicFenced),
             script: script(),
@@ -43,6 +45,7 @@ pub(super) fn lesson() -> Lesson {
         more: vec![
             Variant {
                 name: "no key, one owner",
+                turn: Turn::Beside,
                 shows: "work without a key: one owner alone does it twice",
                 knobs: without_key(Placement::Atomic),
                 script: script(),
@@ -52,6 +55,7 @@ pub(super) fn lesson() -> Lesson {
             },
             Variant {
                 name: "no key, fenced",
+                turn: Turn::Beside,
                 shows: "work without a key: the fence is what stops the sleeper",
                 knobs: without_key(Placement::AtomicFenced),
                 script: script(),

@@ -1,7 +1,7 @@
 //! 9: one word, four numbers, and none of them is about the operation.
 
 use super::{CAST, DONE, UNKNOWN, atomic};
-use crate::lesson::script::{Act, Fall, Lesson, Line, Point, Role, Trouble, Variant, always, fault};
+use crate::lesson::script::{Act, Fall, Lesson, Line, Point, Role, Trouble, Turn, Variant, always, fault};
 use crate::rules::knobs::{Knobs, Placement};
 
 const LOST: &str = "the reply to attempt 1 is lost";
@@ -26,6 +26,7 @@ pub(super) fn lesson() -> Lesson {
         lamps: Some([3, 3, 2, 2]),
         broken: Variant {
             name: "broken",
+            turn: Turn::Harm,
             shows: "the lamps were read, and the record was not asked for",
             knobs: Knobs::placed(Placement::Local),
             script: script(),
@@ -35,6 +36,7 @@ pub(super) fn lesson() -> Lesson {
         },
         repaired: Variant {
             name: "repaired",
+            turn: Turn::Repair,
             shows: "the same four numbers; B asks the owner for the record",
             knobs: atomic(),
             script: script(),

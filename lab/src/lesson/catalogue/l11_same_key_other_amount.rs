@@ -1,7 +1,7 @@
 //! 11: the same key with another amount.
 
 use super::{CAST, DONE, MISMATCH, atomic};
-use crate::lesson::script::{Act, Fall, Lesson, Line, Point, Role, Variant, always, fault};
+use crate::lesson::script::{Act, Fall, Lesson, Line, Point, Role, Turn, Variant, always, fault};
 use crate::rules::knobs::{Knobs, Mismatch};
 
 const OTHER: &str = "the second request has another amount";
@@ -23,6 +23,7 @@ pub(super) fn lesson() -> Lesson {
         lamps: None,
         broken: Variant {
             name: "broken",
+            turn: Turn::Harm,
             shows: "ignore: the amount is part of the identity, so both are paid",
             knobs: rule(Mismatch::Ignore),
             script: script(),
@@ -32,6 +33,7 @@ pub(super) fn lesson() -> Lesson {
         },
         repaired: Variant {
             name: "repaired",
+            turn: Turn::Repair,
             shows: "refuse: the client is told that its key stands for 50",
             knobs: rule(Mismatch::Refuse),
             script: script(),
@@ -40,7 +42,8 @@ pub(super) fn lesson() -> Lesson {
             told: vec![DONE, MISMATCH],
         },
         more: vec![Variant {
-            name: "half: the old answer",
+            name: "the old answer",
+            turn: Turn::Harm,
             shows: "the receipt for 50 is given to whoever wanted 500: a silent lie",
             knobs: rule(Mismatch::OldAnswer),
             script: script(),
