@@ -24,7 +24,8 @@ fn words(output: &Output) -> String {
 }
 
 fn read(report: &Path) -> LessonsReport {
-    serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap()
+    let text = std::fs::read(report).expect("the report is there");
+    serde_json::from_slice(&text).expect("the report reads")
 }
 
 /// Answers as somebody at a terminal would type them.
@@ -33,8 +34,10 @@ fn typed(data: &Path, arguments: &[&str], answers: &str) -> Output {
     command.arg("--data").arg(data).args(arguments).env("NO_COLOR", "1").env("COLUMNS", "80");
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
-    child.stdin.take().unwrap().write_all(answers.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
+    let mut input = child.stdin.take().expect("its input is a pipe");
+    input.write_all(answers.as_bytes()).expect("it reads");
+    drop(input);
+    child.wait_with_output().expect("it ends")
 }
 
 #[test]
@@ -120,8 +123,8 @@ fn a_prediction_is_asked_for_until_it_makes_sense_and_stands_in_the_report() {
 }
 
 fn left_over(data: &Path) -> bool {
-    let names = std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().file_name());
-    names.into_iter().any(|name| name.to_string_lossy().starts_with("lesson-"))
+    let mut entries = std::fs::read_dir(data).expect("the directory is there").filter_map(Result::ok);
+    entries.any(|entry| entry.file_name().to_string_lossy().starts_with("lesson-"))
 }
 
 #[test]
@@ -197,5 +200,22 @@ fn broken_and_repaired_are_the_same_script_with_other_switches() {
                 assert!(variant.script.iter().any(|line| falls(line.act)), "{name}, {}: {}", variant.name, fall.name);
             }
         }
+    }
+}
+
+#[test]
+fn the_workshop_has_every_lesson_and_says_what_was_not_run() {
+    let text = std::fs::read_to_string("../docs/workshop.md").expect("the workshop is written");
+    for lesson in lessons() {
+        let row = format!("| {} {} |", lesson.number, lesson.name);
+        assert!(text.contains(&row) && text.contains(&format!("**{} {}.**", lesson.number, lesson.name)), "{row}");
+    }
+    for part in [
+        "a teaching model, not a way to make the store distributed",
+        "Windows and macOS were not run",
+        "kill -9 keeps the page cache",
+        "lessons: 10 as expected, 0 not",
+    ] {
+        assert!(text.contains(part), "{part}");
     }
 }

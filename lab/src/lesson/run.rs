@@ -123,9 +123,8 @@ fn options(lesson: &Lesson, variant: &Variant, setting: &Setting) -> Result<LabO
 /// The faults that must fall: those that can, under these switches.
 fn planned(lesson: &Lesson, variant: &Variant) -> Vec<PlannedFault> {
     let applies = |fall: &&Fall| {
-        let armed = variant.script.iter().find_map(|line| match line.act {
-            Act::Arm(name, trouble) if name == fall.name => Some(trouble),
-            _ => None,
+        let armed = variant.script.iter().find_map(|line| {
+            if let Act::Arm(name, trouble) = line.act { (name == fall.name).then_some(trouble) } else { None }
         });
         armed.is_none_or(|trouble| trouble.applies(&variant.knobs))
     };
@@ -142,7 +141,6 @@ fn moment(point: Point, lesson: &Lesson, variant: &Variant) -> Moment {
     match point {
         Point::Sent(attempt) => Moment::AttemptStarted(Attempt(attempt)),
         Point::Heard(attempt) => Moment::AttemptEnded(Attempt(attempt)),
-        Point::End => Moment::End,
         Point::Stands(attempt) => {
             let (role, gap) = stopped(variant, attempt).unwrap_or((Role::Executor, Gap::AfterLook));
             let barrier = gap.barrier(&variant.knobs, lesson.cast.plays(role, &variant.knobs));
@@ -153,9 +151,8 @@ fn moment(point: Point, lesson: &Lesson, variant: &Variant) -> Moment {
 
 /// Where a script stops an attempt.
 fn stopped(variant: &Variant, attempt: u32) -> Option<(Role, Gap)> {
-    variant.script.iter().find_map(|line| match line.act {
-        Act::Stop(number, role, gap) if number == attempt => Some((role, gap)),
-        _ => None,
+    variant.script.iter().find_map(|line| {
+        if let Act::Stop(number, role, gap) = line.act { (number == attempt).then_some((role, gap)) } else { None }
     })
 }
 

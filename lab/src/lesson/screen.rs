@@ -22,12 +22,14 @@ use crate::screen::{
 /// The names of all lessons.
 #[must_use]
 pub fn list(lessons: &[Lesson], style: &Style) -> Vec<String> {
-    let mut table = Table::new(["#", "lesson", "replicas", "the question"]);
+    const INDENT: usize = 28;
+    let mut lines = Vec::new();
     for lesson in lessons {
-        let (number, replicas) = (lesson.number.to_string(), lesson.replicas.to_string());
-        table.row([number.as_str(), lesson.name, replicas.as_str(), lesson.question]);
+        let mut question = wrap(lesson.question, style.width.saturating_sub(INDENT)).into_iter();
+        let head = format!("{:>2}  {}", lesson.number, lesson.name);
+        lines.push(format!("{head:<INDENT$}{}", question.next().unwrap_or_default()));
+        lines.extend(question.map(|rest| format!("{:INDENT$}{rest}", "")));
     }
-    let mut lines = table.lines(style);
     lines.push(String::new());
     lines.push(format!("Real processes, and {TEACHING_MODEL}."));
     lines
@@ -119,9 +121,9 @@ fn said(lesson: &Lesson, run: &Run) -> Vec<String> {
     for line in &run.lines {
         if let HistoryEvent::Noted(Note::Counted { step, counted, needed, .. }) = &line.event {
             let (by, yes) = (line.by, word(counted >= needed));
-            lines.push(match step {
-                Step::AskMajority => format!("{by} asked: {counted}/{configured} know nothing, {yes}"),
-                _ => format!("{by} wrote: on {counted}/{configured} disks, {yes}"),
+            lines.push(match *step == Step::AskMajority {
+                true => format!("{by} asked: {counted}/{configured} know nothing, {yes}"),
+                false => format!("{by} wrote: on {counted}/{configured} disks, {yes}"),
             });
         }
     }

@@ -210,8 +210,6 @@ pub enum Point {
     Heard(u32),
     /// It stands in the gap in which the script stops it.
     Stands(u32),
-    /// The run ends.
-    End,
 }
 
 /// A fault, and the two moments between which it has to fall. Elsewhere it shows nothing.
