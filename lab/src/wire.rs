@@ -204,6 +204,8 @@ where
     let older = reflection().build_v1alpha().map_err(io::Error::other)?;
     Server::builder()
         .tcp_nodelay(true)
+        // A process that comes back from a pause finds the resets of all who gave up meanwhile, and that is no attack.
+        .http2_max_pending_accept_reset_streams(Some(100_000))
         .layer(InterceptorLayer::new(OwnRun(run.to_owned())))
         .add_service(service)
         .add_service(health)

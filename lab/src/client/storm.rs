@@ -97,7 +97,8 @@ impl StormPlan {
     pub async fn run(&self, lab: &Lab) -> Result<StormReport, LabError> {
         let mut policy = Policy::new(lab.members(), lab.describe().knobs.identity);
         policy.attempts = ATTEMPTS;
-        policy.attempt_ms = self.gust_ms.saturating_mul(2).clamp(300, 1_500);
+        // Shorter than a gust: who waits for a paused replica gives up and asks another one.
+        policy.attempt_ms = (self.gust_ms / 2).clamp(300, 1_500);
         let sink = Counting { lab: lab.clone(), open: Arc::default() };
         let open = Arc::clone(&sink.open);
         let client = Client { cluster: lab.clone(), policy, sink };

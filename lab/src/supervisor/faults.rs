@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::error::LabError;
-use super::lab::{CONFIRM_WITHIN, Lab, lock};
+use super::lab::{Lab, lock};
 use super::member::Life;
 use crate::history::HistoryEvent;
 use crate::rules::barrier::At;
@@ -186,8 +186,7 @@ impl Lab {
         let rules = std::mem::take(&mut lock(&self.inner.state).faults.rules);
         self.tell_all().await?;
         for (id, client) in self.running() {
-            let silent = |error| LabError::Silent { replica: id, error };
-            client.control(Control::Healed, CONFIRM_WITHIN).await.map_err(silent)?;
+            self.confirm(id, &client, Control::Healed).await?;
         }
         for (rule, (_, hits)) in &rules {
             self.inner.recorder.note(HistoryEvent::RuleDisarmed { rule: *rule, hits: *hits });
@@ -274,15 +273,13 @@ impl Lab {
     /// One that died meanwhile learns it at its next start: that is no failure.
     pub(super) async fn bring_faults_up_to_date(&self, id: ReplicaId, client: ReplicaClient) -> Result<(), LabError> {
         for control in self.missing(id) {
-            let told = client.control(control.clone(), CONFIRM_WITHIN).await;
+            let told = self.confirm(id, &client, control.clone()).await;
             let mut state = lock(&self.inner.state);
             let Some(member) = state.members.get_mut(&id) else { return Ok(()) };
             if member.life != Life::Running {
                 return Ok(());
             }
-            if let Err(error) = told {
-                return Err(LabError::Silent { replica: id, error });
-            }
+            told?;
             match control {
                 Control::ArmFault(rule, _) => drop(member.rules.insert(rule)),
                 Control::DisarmFault(rule) => drop(member.rules.remove(&rule)),

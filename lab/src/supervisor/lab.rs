@@ -32,6 +32,8 @@ use crate::wire::supervisor::Description;
 /// How long a replica may take to confirm what it is told.
 pub(super) const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
 
+const CONFIRM_PAUSE: Duration = Duration::from_millis(20);
+
 /// How a lab is to be.
 #[derive(Debug, Clone)]
 pub struct LabOptions {
@@ -236,9 +238,32 @@ impl Lab {
     /// Tells one replica everything that it does not know.
     pub(super) async fn bring_up_to_date(&self, id: ReplicaId, client: ReplicaClient) -> Result<(), LabError> {
         let addresses = self.addresses();
-        let silent = |error| LabError::Silent { replica: id, error };
-        client.control(Control::Addresses(addresses), CONFIRM_WITHIN).await.map_err(silent)?;
+        self.confirm(id, &client, Control::Addresses(addresses)).await?;
         self.bring_faults_up_to_date(id, client).await
+    }
+
+    /// Tells a replica something that may be told twice, until it confirms it. A connection that broke while it was
+    /// paused fails the first call only.
+    pub(super) async fn confirm(
+        &self,
+        id: ReplicaId,
+        client: &ReplicaClient,
+        control: Control,
+    ) -> Result<(), LabError> {
+        let began = tokio::time::Instant::now();
+        loop {
+            let remaining = CONFIRM_WITHIN.saturating_sub(began.elapsed());
+            match client.control(control.clone(), remaining).await {
+                Ok(_) => return Ok(()),
+                Err(error) => {
+                    let runs = self.life(id).is_ok_and(|life| life == Life::Running);
+                    if !runs || began.elapsed() + CONFIRM_PAUSE >= CONFIRM_WITHIN {
+                        return Err(LabError::Silent { replica: id, error });
+                    }
+                    tokio::time::sleep(CONFIRM_PAUSE).await;
+                }
+            }
+        }
     }
 
     /// Replicas that are neither dead nor paused.
