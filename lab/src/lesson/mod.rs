@@ -3,12 +3,13 @@
 //!
 //! In reading order: [`script`] (what a lesson is made of), [`catalogue`] (the lessons themselves), `stage` (who does
 //! what a script says, with real processes), [`run`] (one variant from start to verdict), [`report`] (what is kept),
-//! [`screen`] (what is shown).
+//! [`screen`] (what is shown, in an `order` that could have been).
 //!
 //! Every number comes from the judge, who reads the stores and the provider's ledger. A script only says what was
 //! expected. It is a teaching model, not a way to make the store distributed.
 
 pub mod catalogue;
+mod order;
 pub mod report;
 pub mod run;
 pub mod screen;

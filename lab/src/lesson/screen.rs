@@ -1,5 +1,6 @@
 //! What a lesson looks like: text for 80 columns, from what was judged and recorded.
 
+use super::order::in_order;
 use super::report::{LessonReport, LessonsReport, Prediction, TEACHING_MODEL, yes};
 use super::run::Run;
 use super::script::{Lesson, Variant};
@@ -166,10 +167,8 @@ pub fn picture(run: &Run, style: &Style) -> Vec<String> {
     let Some(from) = run.lines.iter().position(begins) else { return Vec::new() };
     let to = run.lines.iter().position(ends).unwrap_or(run.lines.len());
     let at = run.lines[from].at;
-    let mut shown: Vec<Line> =
-        run.lines[from..to].iter().filter(|line| line.by != Endpoint::Provider).cloned().collect();
-    // Each process told of it by itself. What happened first comes first.
-    shown.sort_by_key(|line| line.at);
+    let played = run.lines[from..to].iter().filter(|line| line.by != Endpoint::Provider).cloned();
+    let shown = in_order(played);
     let start = run.lines.iter().find(|line| matches!(line.event, HistoryEvent::RunStarted { .. }));
     let start = start.map(|line| Line { at: at.min(shown.first().map_or(Millis(0), |line| line.at)), ..line.clone() });
     let all: Vec<Line> = start.into_iter().chain(shown).collect();
