@@ -12,6 +12,7 @@ pub mod cli;
 pub mod client;
 pub mod history;
 pub mod judge;
+pub mod lesson;
 pub mod process;
 pub mod provider;
 pub mod replica;

@@ -6,14 +6,18 @@ use counterfoil_lab::{
     history::{self, FORMAT, HistoryError, HistoryEvent, LINE_BYTES_MAX, Line, Moment, Plan, PlannedFault, Writer},
     judge::{self, Evidence, Report, StoreEvidence},
     rules::{
+        action::{Note, RequestName, StepMark},
         barrier::{At, Barrier},
         ids::{Amount, Attempt, Endpoint, IncarnationId, IntentId, Key, Millis, ReplicaId, RunId, SealedIntent},
         knobs::Knobs,
+        lamps::{Counted, Lamp},
         majority::Members,
         outcome::{Outcome, Refused, Unknown},
+        plan::Step,
         record::{Charge, DiskIdentity, EffectRow, Receipt, Standing},
         verdict::{Expected, Totals, Verdict},
     },
+    screen::{Style, style::columns},
 };
 
 const A: ReplicaId = ReplicaId::FIRST;
@@ -340,4 +344,49 @@ fn a_verdict_is_read_out_with_its_reasons() {
     let mut text = String::new();
     write!(text, "{}", Verdict::NotExercised(vec!["kill: planned, and never took place".to_owned()])).unwrap();
     assert_eq!(text, "NOT EXERCISED\n  kill: planned, and never took place");
+}
+
+#[test]
+fn a_judged_run_is_shown_as_what_the_counter_said_beside_what_happened() {
+    let counted = |majority, count| HistoryEvent::Sampled {
+        counts: Lamp::ALL.iter().map(|lamp| Counted { lamp: *lamp, count, majority }).collect(),
+    };
+    let executed = HistoryEvent::Noted(Note::Step {
+        of: RequestName { key: key("k"), attempt: Attempt::FIRST },
+        step: Step::Execute,
+        mark: StepMark::Done,
+    });
+    let events = vec![
+        start(plan(Expected::Exactly(2))),
+        counted(true, 1),
+        attempt(1, 1),
+        executed.clone(),
+        answer(1, 1, Outcome::Unknown(Unknown::NoAnswer)),
+        counted(true, 1),
+        attempt(1, 2),
+        executed,
+        answer(1, 2, done()),
+        HistoryEvent::RunEnded,
+    ];
+    let report = judged(events, vec![row(1), row(1)]);
+    let lines = judge::print::report(&report, &Style::PLAIN);
+    let expected = "\
+what the counter said                  │ what happened
+from 1 ms: 1 complete a durable write, │ 1 operation wanted, executed 2 times
+majority                               │ in all
+a majority at every sample             │ 1 executed more than once
+
+counter      ·······███████████████████████████████████████████████████████████
+executed     ·····················111111111111111111111111111111222222222222222
+             0                                                             9 ms
+             █ a majority writes, _ no majority; digits: executions so far
+
+where     disk        effects  records
+A         d1          2        0
+provider  its ledger  0
+
+■ AS EXPECTED
+";
+    assert_eq!(lines.join("\n").trim_end(), expected.trim_end(), "\n{}\n", lines.join("\n"));
+    assert!(lines.iter().all(|line| columns(line) <= 80));
 }

@@ -276,6 +276,17 @@ fn a_diagram_has_one_lane_for_each_process_and_shows_what_was_lost() {
 }
 
 #[test]
+fn an_answer_that_was_told_of_by_its_receiver_first_is_not_shown_as_lost() {
+    let mut lines = lesson_3();
+    let sent = lines.iter().position(|line| line.at == Millis(1_109)).unwrap();
+    let HistoryEvent::Sent(answer) = lines[sent].event.clone() else { panic!("{:?}", lines[sent]) };
+    let received = Line { at: lines[sent].at, by: Endpoint::Client, event: HistoryEvent::Received(answer) };
+    lines.insert(sent, received);
+    let drawn = diagram(&lines, &Style::PLAIN).join("\n");
+    assert!(drawn.contains("◀───answer 2─────") && !drawn.contains("lost answer"), "{drawn}");
+}
+
+#[test]
 fn a_diagram_of_nine_replicas_still_fits_and_a_long_one_says_what_it_leaves_out() {
     let mut lines = lesson_3();
     if let HistoryEvent::RunStarted { members, .. } = &mut lines[0].event {

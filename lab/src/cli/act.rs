@@ -107,6 +107,7 @@ fn acts(command: Command) -> Result<Vec<Act>, Failed> {
         | Command::Where(_)
         | Command::Check(_)
         | Command::Storm(_)
+        | Command::Lesson(_)
         | Command::Ps
         | Command::Down
         | Command::Replica { .. }

@@ -7,6 +7,8 @@ mod act;
 mod check;
 mod down;
 mod find;
+mod lesson;
+mod lesson_ask;
 mod send;
 mod status;
 mod storm;
@@ -127,6 +129,8 @@ enum Command {
     Check(check::CheckArguments),
     /// Run a load while replicas are killed, paused and restarted, in a lab of its own, and judge it
     Storm(storm::StormArguments),
+    /// A lesson: predict, watch it go wrong, answer the question, watch it go right
+    Lesson(lesson::LessonArguments),
     /// List the labs that are running
     Ps,
     /// End a lab from another terminal, and leave nothing
@@ -198,6 +202,7 @@ async fn obey(global: Global, command: Command) -> Outcome {
         Command::Where(arguments) => whereis::run(global, arguments).await,
         Command::Check(arguments) => check::run(global, arguments).await,
         Command::Storm(arguments) => storm::run(global, arguments).await,
+        Command::Lesson(arguments) => lesson::run(global, arguments).await,
         Command::Ps => find::ps(global).await,
         Command::Down => down::run(global).await,
         Command::Replica { .. } | Command::Provider { .. } | Command::Watcher => Err(Failed::new("not a command")),

@@ -1,6 +1,7 @@
 //! A judged run, in two columns: what the counter said, and what happened.
 
 use crate::judge::Report;
+use crate::rules::ids::Millis;
 use crate::screen::{
     report::{two_columns, verdict},
     strips::strips,
@@ -24,22 +25,27 @@ pub fn report(report: &Report, style: &Style) -> Vec<String> {
 
 fn said(report: &Report) -> Vec<String> {
     let samples = &report.strips.counter;
-    match samples.as_slice() {
-        [] => vec!["nobody counted".to_owned()],
-        all => {
-            let with = |majority: bool| if majority { "majority" } else { "no majority" };
-            all.iter()
-                .map(|(at, count, majority)| {
-                    format!("{:>6} ms  {count} up: {}", at.since(report.strips.from), with(*majority))
-                })
-                .collect()
-        }
-    }
+    let word = |majority: bool| if majority { "majority" } else { "no majority" };
+    let line = |(at, count, majority): &(Millis, u8, bool)| {
+        let since = at.since(report.strips.from);
+        format!("from {since} ms: {count} complete a durable write, {}", word(*majority))
+    };
+    let mut lines: Vec<String> = samples.iter().map(line).collect();
+    lines.push(match samples.as_slice() {
+        [] => "nobody counted".to_owned(),
+        all if all.iter().all(|(.., majority)| *majority) => "a majority at every sample".to_owned(),
+        all => format!("no majority in {} of {} counts", all.iter().filter(|(.., yes)| !yes).count(), all.len()),
+    });
+    lines
 }
 
 fn happened(report: &Report) -> Vec<String> {
     let totals = &report.totals;
-    let mut lines = vec![format!("{} wanted, {} executed", plural(totals.intents, "thing"), totals.executions)];
+    let mut lines = vec![format!(
+        "{} wanted, executed {} in all",
+        plural(totals.intents, "operation"),
+        plural(totals.executions, "time")
+    )];
     let mut add = |count: u64, what: &str| {
         if count > 0 {
             lines.push(format!("{count} {what}"));

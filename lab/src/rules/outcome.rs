@@ -134,12 +134,14 @@ impl Outcome {
 
     /// What is known about the operation after this attempt, given what was known before it.
     ///
-    /// An attempt that was refused says nothing about the ones before it. If one of those is unknown, the operation
-    /// stays unknown, however definitely the last one was turned away.
+    /// An attempt that was refused says nothing about the others. If one of those is unknown, the operation stays
+    /// unknown, however definitely the last one was turned away; and what is done stays done, whatever an attempt is
+    /// told that was under way at the same time.
     #[must_use]
     pub fn after(self, earlier: Option<&Self>) -> Self {
         match (earlier, self) {
             (Some(Self::Unknown(why)), Self::Refused(_)) => Self::Unknown(why.clone()),
+            (Some(done @ Self::Done { .. }), Self::Refused(_) | Self::Unknown(_)) => done.clone(),
             (_, now) => now,
         }
     }
@@ -154,5 +156,34 @@ impl OutcomeKind {
             Self::Unknown => "Ask again with the same key. A new key could execute it a second time.",
             Self::Mismatch => "Do not try again: this key stands for something else. Find out which request is wrong.",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcome, OutcomeKind, Refused, Unknown};
+    use crate::rules::{
+        ids::{Amount, Attempt, Endpoint, Epoch},
+        record::Receipt,
+    };
+
+    fn done() -> Outcome {
+        let (key, by) = ("k".parse().unwrap(), Endpoint::Client);
+        let receipt = Receipt { key, amount: Amount(1), attempt: Attempt::FIRST, by, position: None };
+        Outcome::Done { receipt, replayed: false }
+    }
+
+    #[test]
+    fn what_is_done_stays_done_when_an_attempt_beside_it_is_refused_or_silent() {
+        for beside in [Outcome::Refused(Refused::Stale { newest: Epoch(2) }), Outcome::Unknown(Unknown::NoAnswer)] {
+            assert_eq!(beside.after(Some(&done())).kind(), OutcomeKind::Done);
+        }
+    }
+
+    #[test]
+    fn a_refusal_does_not_settle_what_an_earlier_attempt_left_unknown() {
+        let unknown = Outcome::Unknown(Unknown::NoAnswer);
+        assert_eq!(Outcome::Refused(Refused::TurnedAway).after(Some(&unknown)).kind(), OutcomeKind::Unknown);
+        assert_eq!(done().after(Some(&unknown)).kind(), OutcomeKind::Done);
     }
 }

@@ -166,10 +166,17 @@ fn faults(expected: Expected, intents: &BTreeMap<IntentId, IntentFacts>) -> (Vec
         .concat()
     };
     match expected {
-        Expected::Exactly(times) => (
-            named(&|facts| facts.executions > times, &format!("expected were {times}")),
-            named(&|facts| facts.executions < times, &format!("expected were {times}")),
-        ),
+        // One execution is what everybody wants, so a missed fault may be the reason for it; more never.
+        Expected::Exactly(times) => {
+            let most = times.max(1);
+            (
+                named(&|facts| facts.executions > most, &format!("expected were {times}")),
+                named(
+                    &|facts| facts.executions <= most && facts.executions != times,
+                    &format!("expected were {times}"),
+                ),
+            )
+        }
         Expected::Honest => {
             ([named(&|facts| facts.executions > 1, "at most once was promised"), lies()].concat(), Vec::new())
         }
@@ -212,6 +219,10 @@ mod tests {
         assert_eq!(verdict(Expected::Exactly(2), &[(1, DONE)], &missed).word(), "NOT EXERCISED");
         assert_eq!(verdict(Expected::Exactly(1), &[(1, DONE)], &missed).word(), "NOT EXERCISED");
         assert_eq!(verdict(Expected::Exactly(1), &[(2, DONE)], &missed).word(), "VIOLATION");
+        // Expected to be lost, and executed once because nothing was killed: nothing was shown, and no harm was done.
+        assert_eq!(verdict(Expected::Exactly(0), &[(1, DONE)], &missed).word(), "NOT EXERCISED");
+        assert_eq!(verdict(Expected::Exactly(0), &[(2, DONE)], &missed).word(), "VIOLATION");
+        assert_eq!(verdict(Expected::Exactly(0), &[(1, DONE)], &[]).word(), "VIOLATION");
         assert_eq!(verdict(Expected::Honest, &[(2, DONE)], &missed).word(), "VIOLATION");
         assert_eq!(verdict(Expected::Honest, &[(1, DONE)], &missed).word(), "NOT EXERCISED");
     }

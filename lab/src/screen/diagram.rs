@@ -125,7 +125,7 @@ fn noted(note: &Note) -> Option<&'static str> {
             Step::Execute | Step::ExecuteAtKeeper => Some("* effect+receipt"),
             Step::PutInMap => Some("= record in RAM"),
             Step::RecordOnDisk => Some("= record"),
-            Step::RecordToAll => Some("= record at most"),
+            Step::RecordToAll => Some("= majority has it"),
             Step::Intend => Some("= intent"),
             Step::LookInMap
             | Step::LookOnDisk
@@ -139,13 +139,18 @@ fn noted(note: &Note) -> Option<&'static str> {
         Note::Stale { .. } => Some("! told: stale"),
         Note::TookOver(_) => Some("takes over"),
         Note::Copied { caught_up: true, .. } => Some("caught up"),
-        Note::Copied { .. } => Some("still behind"),
+        Note::Copied { counted, needed, .. } if counted < needed => Some("still behind"),
+        Note::Copied { .. } => Some("= copied"),
         Note::Step { .. } | Note::Counted { .. } => None,
     }
 }
 
 fn arrives(lines: &[Line], index: usize, message: &Message) -> bool {
-    lines[index..].iter().any(|later| matches!(&later.event, HistoryEvent::Received(received) if received == message))
+    // In the same millisecond, whoever received it may have told of it before whoever sent it.
+    let sent = lines[index].at;
+    lines
+        .iter()
+        .any(|line| line.at >= sent && matches!(&line.event, HistoryEvent::Received(received) if received == message))
 }
 
 fn arrow(message: &Message, arrives: bool) -> Option<Drawn> {
@@ -233,7 +238,7 @@ impl Lanes {
     fn mark(&self, row: &mut [char], lane: Endpoint, text: &str, style: &Style) {
         let Some(place) = self.places.get(&lane) else { return };
         let right = self.width.saturating_sub(place + 1);
-        if text.chars().count() <= right {
+        if text.chars().count() < right {
             return put(row, place + 1, &format!(" {text} ").chars().take(right).collect::<String>());
         }
         // No room to the right of the last lane: to its left.

@@ -84,6 +84,8 @@ pub(crate) struct World {
     pub(crate) knobs: Knobs,
     pub(crate) members: Members,
     pub(crate) now: Millis,
+    /// When the client's next key is made.
+    pub(crate) mints_at: Millis,
     pub(crate) nodes: BTreeMap<ReplicaId, Node>,
     pub(crate) charges: Vec<Charge>,
     pub(crate) flights: Vec<Flight>,
@@ -119,6 +121,7 @@ impl World {
             knobs,
             members,
             now: Millis(1_000),
+            mints_at: Millis(500),
             nodes: BTreeMap::new(),
             charges: Vec::new(),
             flights: Vec::new(),
@@ -243,7 +246,7 @@ impl World {
     pub(crate) fn send(&mut self, to: ReplicaId, key: &str, amount: u64, attempt: u32, intent: &str) -> CallId {
         let request = Request {
             key: key.parse::<Key>().expect("it is there"),
-            minted_at: Millis(500),
+            minted_at: self.mints_at,
             amount: Amount(amount),
             attempt: Attempt(attempt),
             intent: SealedIntent::seal(&IntentId(intent.to_owned())),
