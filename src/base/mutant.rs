@@ -1,6 +1,6 @@
 //! Faults put in on purpose, one at a time, to see whether the test suites notice.
 //!
-//! Never for use. Without the feature `mutants`, [`is`] is a constant `false` and nothing of a mutant is compiled in.
+//! Never for use. Without the feature `mutants`, [`is`] is a constant `false` and nothing of a mutant remains.
 //! With it, a store is a mutant if its [`Limits`](super::limits::Limits) say so, and behaves as ever if they do not.
 //! Which one it is belongs to the thread: the one that opens the store, and those that the store starts.
 

@@ -2,7 +2,7 @@
 //!
 //! They are parking_lot's and std's. Built with `--cfg shuttle` they are those of a model checker, which decides at each
 //! of them who goes on: `tests/concurrency` runs whole stores under thousands of schedules. What is below the store
-//! (disks, rows, redb) keeps its real locks, since none of them is held across anything that is named here.
+//! (disks, rows, redb) keeps its real locks, since no schedule has to turn inside them.
 
 #[cfg(not(shuttle))]
 pub(crate) use std::{sync::mpsc, thread, thread_local};

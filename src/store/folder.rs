@@ -155,7 +155,14 @@ impl Folder {
 
     /// Removes one log segment that is past the history policy, if there is one. Returns whether there may be another.
     pub(super) fn remove_one(&mut self) -> bool {
-        !self.gate.is_refusing() && self.remover.step()
+        if self.gate.is_refusing() {
+            return false;
+        }
+        // The folder must live: the writer waits for what it was given.
+        catch_unwind(AssertUnwindSafe(|| self.remover.step())).unwrap_or_else(|_| {
+            self.remover.give_up();
+            false
+        })
     }
 
     /// redb's own check, on a copy that keeps every write in memory: it repairs what it finds, and this changes nothing.

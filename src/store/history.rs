@@ -154,6 +154,12 @@ impl Remover {
         !self.waits && !self.ended
     }
 
+    /// Removing panicked.
+    pub(super) fn give_up(&mut self) {
+        tracing::error!("removing a log segment panicked; no more are removed until the store is opened again");
+        self.ended = true;
+    }
+
     /// The store is being closed.
     pub(super) fn finish(&mut self) {
         for _ in 0..REMOVALS_AT_CLOSE {

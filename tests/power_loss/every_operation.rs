@@ -8,22 +8,28 @@ use crate::crash::check::Workload;
 use crate::crash::harness::Process;
 use crate::crash::hunt::{Effort, Figures, ONLY, Scenario, hunt};
 use crate::crash::phase::Phase;
-use crate::crash::scenarios;
 use crate::crash::script::script;
+use crate::crash::{scale, scenarios};
+
+/// Distinct images of a full run.
+const IMAGES_AT_LEAST: usize = 100_000;
 
 #[test]
 fn whatever_survives_a_power_loss_at_any_operation_what_was_answered_is_there_and_nothing_is_doubled() {
     let (scenarios, effort, is_whole) = chosen();
     println!("\n{}", header());
-    let mut distinct = HashSet::new();
+    let (mut distinct, mut images) = (HashSet::new(), HashSet::new());
     let mut wrong_cells = Vec::new();
     for scenario in &scenarios {
         let figures = hunt(scenario, effort).unwrap_or_else(|violation| panic!("{violation}"));
         println!("{}", row(scenario, &figures));
         wrong_cells.extend(wrong(scenario, &figures));
         distinct.extend(figures.states.into_keys());
+        images.extend(figures.distinct_images);
     }
+    println!("{} distinct images, each with what had been told by then:", images.len());
     println!("{} distinct crash states, 0 violations", distinct.len());
+    assert!(!is_whole || scale::percent() < 100 || images.len() >= IMAGES_AT_LEAST, "a full run has become smaller");
     assert!(!is_whole || wrong_cells.is_empty(), "{}", wrong_cells.join("\n"));
 }
 

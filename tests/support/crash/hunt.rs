@@ -9,7 +9,7 @@
 
 use std::any::Any;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -105,6 +105,8 @@ pub(crate) struct Figures {
     /// The distinct states that were checked, by what tells them apart: the surviving image and what had been told. Each
     /// with the phases in which it was met.
     pub(crate) states: HashMap<u128, Phases>,
+    /// The distinct surviving images alone.
+    pub(crate) distinct_images: HashSet<u128>,
     /// Crashes, and surviving images of them, equal ones counted again.
     pub(crate) crashes: u64,
     pub(crate) images: u64,
@@ -209,9 +211,11 @@ impl Hunt<'_> {
     }
 
     fn is_new(&self, phase: Phase, survivor: &SimDisk, told: &Told) -> bool {
-        let state = survivor.image_hash() ^ u128::from(hash_of(told));
+        let image = survivor.image_hash();
+        let state = image ^ u128::from(hash_of(told));
         let mut figures = self.figures.lock().expect(UNPOISONED);
         figures.images += 1;
+        figures.distinct_images.insert(image);
         match figures.states.entry(state) {
             Entry::Occupied(mut known) => {
                 known.get_mut().insert(phase);

@@ -227,7 +227,7 @@ fn failed_syncs_of_the_state() -> Scenario {
     let (limits, script) = mixed();
     let ordeal = Ordeal::FailedSync { of: "state.redb" };
     let scenario = Scenario { ordeal, ..scenario("failed sync, state", limits, Some(1), script) };
-    let none = [Append, Synced, Rollover, Opening, Copying];
+    let none = [Append, Synced, Fold, Rollover, Opening, Copying];
     scenario.lacking(&[Creation], MADE_BEFORE).lacking(&none, NO_SUCH_SYNC)
 }
 
@@ -263,6 +263,6 @@ fn lives() -> Scenario {
     let mut limits = harness::limits();
     limits.segment_bytes_first = SEGMENT_BYTES;
     limits.checkpoint_log_bytes = 6000;
-    let ordeal = Ordeal::Lives { count: 3600 };
+    let ordeal = Ordeal::Lives { count: 4500 };
     Scenario { ordeal, lacks: Vec::new(), ..scenario("long lives", limits, None, Vec::new()) }
 }
