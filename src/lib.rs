@@ -84,6 +84,6 @@ pub use state::{
 };
 #[cfg(feature = "store")]
 pub use store::{
-    Change, Entry, EntryKind, LogFollower, LogReadError, LogStart, OpenError, Problem, ReadView, Stats, Store,
-    StoreBuilder, Ticket, Tx, VerifyReport, Written,
+    Change, ClockAccepted, Entry, EntryKind, LogFollower, LogReadError, LogStart, OpenError, Problem, ReadView, Stats,
+    Store, StoreBuilder, Ticket, Tx, VerifyReport, Written,
 };

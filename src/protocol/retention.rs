@@ -45,8 +45,21 @@ pub enum ClockState {
     Behind(Duration),
 }
 
-/// How far the wall clock may be behind the store's mark and pass for good: ordinary corrections are smaller.
-pub(crate) const CLOCK_BEHIND_TOLERANCE: Duration = Duration::from_secs(5 * 60);
+/// By how much the wall clock and the store's time may differ and pass for the same: ordinary corrections are smaller.
+pub(crate) const CLOCK_TOLERANCE: Duration = Duration::from_secs(5 * 60);
+
+/// What the wall clock looks like beside the store's time. `accepted_ahead` is how far the store's time was ahead when a
+/// person last said that this is as it should be.
+pub(crate) fn clock_state(time: TimestampMs, wall: TimestampMs, accepted_ahead: Duration) -> ClockState {
+    let (ahead, behind) = (wall.since(time), time.since(wall));
+    if ahead > CLOCK_TOLERANCE {
+        ClockState::Ahead(ahead)
+    } else if behind > accepted_ahead.saturating_add(CLOCK_TOLERANCE) {
+        ClockState::Behind(behind)
+    } else {
+        ClockState::Good
+    }
+}
 
 /// The store's time at open, from its persisted mark (zero in a new store) and the wall clock.
 ///
@@ -58,24 +71,17 @@ pub(crate) fn time_at_open(
     trusted: TimestampMs,
     wall: TimestampMs,
     leap_max: Duration,
-) -> (TimestampMs, ClockState) {
+) -> TimestampMs {
     if mark == TimestampMs(0) {
-        return (wall, ClockState::Good);
-    }
-    let behind = mark.since(wall);
-    if behind > CLOCK_BEHIND_TOLERANCE {
-        return (mark, ClockState::Behind(behind));
+        return wall;
     }
     let furthest = trusted.saturating_add(leap_max).max(mark);
-    if wall > furthest {
-        return (furthest, ClockState::Ahead(wall.since(furthest)));
-    }
-    (mark.max(wall), ClockState::Good)
+    wall.clamp(mark, furthest)
 }
 
 /// Whether a moment is beyond doubt: the wall clock of that moment and the store's time agreed.
 pub(crate) fn is_trusted(time: TimestampMs, wall: TimestampMs) -> bool {
-    wall.since(time) <= CLOCK_BEHIND_TOLERANCE && time.since(wall) <= CLOCK_BEHIND_TOLERANCE
+    clock_state(time, wall, Duration::ZERO) == ClockState::Good
 }
 
 #[cfg(test)]
@@ -104,29 +110,43 @@ mod tests {
         assert_eq!(phase(TimestampMs(5), TimestampMs(5), TimestampMs(5)), Phase::Forgotten);
     }
 
+    const GOOD: ClockState = ClockState::Good;
+
+    fn open(mark: TimestampMs, trusted: TimestampMs, wall: TimestampMs) -> (TimestampMs, ClockState) {
+        let time = time_at_open(mark, trusted, wall, 7 * DAY);
+        (time, clock_state(time, wall, Duration::ZERO))
+    }
+
     #[test]
     fn a_clock_that_stepped_back_does_not_take_the_store_with_it() {
         let wall = TimestampMs(MARK.0 - 3_600_000);
-        assert_eq!(time_at_open(MARK, MARK, wall, 7 * DAY), (MARK, ClockState::Behind(Duration::from_secs(3600))));
+        assert_eq!(open(MARK, MARK, wall), (MARK, ClockState::Behind(Duration::from_secs(3600))));
+    }
+
+    #[test]
+    fn a_store_that_is_ahead_of_the_wall_by_what_a_person_accepted_is_as_it_should_be() {
+        let wall = TimestampMs(MARK.0 - 3_600_000);
+        assert_eq!(clock_state(MARK, wall, Duration::from_secs(3600)), GOOD);
+        let further = TimestampMs(wall.0 - 300_001);
+        assert!(matches!(clock_state(MARK, further, Duration::from_secs(3600)), ClockState::Behind(_)));
     }
 
     #[test]
     fn a_small_step_back_is_nothing_unusual_and_changes_nothing() {
-        assert_eq!(time_at_open(MARK, MARK, TimestampMs(MARK.0 - 1_000), 7 * DAY), (MARK, ClockState::Good));
+        assert_eq!(open(MARK, MARK, TimestampMs(MARK.0 - 1_000)), (MARK, GOOD));
     }
 
     #[test]
     fn a_clock_a_year_ahead_leaps_seven_days_at_most() {
         let wall = MARK.saturating_add(365 * DAY);
-        let (time, state) = time_at_open(MARK, MARK, wall, 7 * DAY);
-        assert_eq!((time, state), (MARK.saturating_add(7 * DAY), ClockState::Ahead(358 * DAY)));
+        assert_eq!(open(MARK, MARK, wall), (MARK.saturating_add(7 * DAY), ClockState::Ahead(358 * DAY)));
     }
 
     #[test]
     fn a_clock_a_year_ahead_does_not_leap_again_at_every_opening() {
         let wall = MARK.saturating_add(365 * DAY);
-        let (first, _) = time_at_open(MARK, MARK, wall, 7 * DAY);
-        let (second, state) = time_at_open(first, MARK, wall, 7 * DAY);
+        let (first, _) = open(MARK, MARK, wall);
+        let (second, state) = open(first, MARK, wall);
         assert_eq!(second, first);
         assert!(matches!(state, ClockState::Ahead(_)));
     }
@@ -134,7 +154,7 @@ mod tests {
     #[test]
     fn a_weekend_closed_is_followed_whole_and_a_new_store_takes_the_wall() {
         let wall = MARK.saturating_add(2 * DAY);
-        assert_eq!(time_at_open(MARK, MARK, wall, 7 * DAY), (wall, ClockState::Good));
-        assert_eq!(time_at_open(TimestampMs(0), TimestampMs(0), wall, 7 * DAY), (wall, ClockState::Good));
+        assert_eq!(open(MARK, MARK, wall), (wall, GOOD));
+        assert_eq!(open(TimestampMs(0), TimestampMs(0), wall), (wall, GOOD));
     }
 }

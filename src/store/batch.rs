@@ -19,7 +19,7 @@ use crate::state::{MemoryMap, Overlay};
 use super::admit::{Prepared, Verdict};
 use super::apply::{FrameFacts, apply};
 use super::counters::Counters;
-use super::job::{Job, OperationJob, WriteJob};
+use super::job::{Job, OperationJob, OwnContext, OwnJob, WriteJob};
 use super::reentry;
 use super::shared::Shared;
 use super::ticket::Responder;
@@ -129,6 +129,7 @@ impl<'a> Batch<'a> {
         match job {
             Job::Operation(job) => self.run_operation(job),
             Job::Write(job) => self.run_write(job),
+            Job::Own(job) => self.run_own(job),
         }
     }
 
@@ -231,6 +232,19 @@ impl<'a> Batch<'a> {
             Ok(Some(self.last_position()))
         });
         let wrote = matches!(answer, Ok(Some(_)));
+        self.members.push(Member::Write { responder, answer, wrote });
+    }
+
+    fn run_own(&mut self, job: OwnJob) {
+        let OwnJob { work, responder } = job;
+        let before = self.last_sequence;
+        let context =
+            OwnContext { shared: self.shared, rows: &self.overlay, next_sequence: before + 1, time: self.time };
+        let answer = work(context).and_then(|bodies| {
+            bodies.into_iter().try_for_each(|body| self.add_frame(body).map(drop))?;
+            Ok((self.last_sequence > before).then(|| self.last_position()))
+        });
+        let wrote = self.last_sequence > before;
         self.members.push(Member::Write { responder, answer, wrote });
     }
 

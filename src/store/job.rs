@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use crate::base::error::Failure;
-use crate::base::position::Position;
+use crate::base::error::{Error, Failure};
+use crate::base::position::{Position, TimestampMs};
 use crate::base::receipt::Receipt;
 use crate::base::reply::Decision;
+use crate::log::record::Body;
+use crate::state::Overlay;
 
 use super::admit::Prepared;
 use super::queue::Lane;
+use super::shared::Shared;
 use super::ticket::Responder;
 use super::tx::Tx;
 
@@ -20,6 +23,7 @@ pub(super) type WriteClosure = Box<dyn FnOnce(&Tx<'_>) -> Result<(), Failure> + 
 pub(super) enum Job {
     Operation(OperationJob),
     Write(WriteJob),
+    Own(OwnJob),
 }
 
 pub(super) struct OperationJob {
@@ -36,11 +40,34 @@ pub(super) struct WriteJob {
     pub(super) responder: Responder<Option<Position>>,
 }
 
+/// A change of the store's own that somebody asked for. Its records are made on the writer's thread, so that they rest
+/// on what is stored at that moment.
+pub(super) struct OwnJob {
+    pub(super) work: OwnWork,
+    /// Answered with the position of the last record, or without one if there was nothing to do.
+    pub(super) responder: Responder<Option<Position>>,
+}
+
+/// Makes the records. Each of them is applied whole; if one is refused, those before it stay.
+pub(super) type OwnWork = Box<dyn FnOnce(OwnContext<'_>) -> Result<Vec<Body>, Error> + Send>;
+
+/// What the records may rest on.
+pub(super) struct OwnContext<'a> {
+    pub(super) shared: &'a Shared,
+    /// Everything before this change, the batch's earlier members included.
+    pub(super) rows: &'a Overlay,
+    /// The sequence that the first record will have.
+    pub(super) next_sequence: u64,
+    /// The store's time in the records' frames.
+    pub(super) time: TimestampMs,
+}
+
 impl Job {
     pub(super) fn lane(&self) -> Lane {
         match self {
             Self::Operation(job) => Lane::Tenant(job.prepared.slot.tenant.clone()),
             Self::Write(_) => Lane::Writes,
+            Self::Own(_) => Lane::Own,
         }
     }
 
@@ -49,6 +76,7 @@ impl Job {
         match self {
             Self::Operation(job) => job.responder.start(),
             Self::Write(job) => job.responder.start(),
+            Self::Own(job) => job.responder.start(),
         }
     }
 }
@@ -58,6 +86,7 @@ impl std::fmt::Debug for Job {
         match self {
             Self::Operation(job) => f.debug_tuple("Operation").field(&job.prepared.slot).finish(),
             Self::Write(_) => f.write_str("Write"),
+            Self::Own(_) => f.write_str("Own"),
         }
     }
 }

@@ -9,6 +9,7 @@ mod answers;
 mod apply;
 mod batch;
 mod builder;
+mod clock;
 mod counters;
 mod folder;
 mod follow;
@@ -55,6 +56,7 @@ use crate::disk::DiskLock;
 use crate::log::record::Body;
 
 pub use builder::StoreBuilder;
+pub use clock::ClockAccepted;
 pub use follow::{Change, Entry, EntryKind, LogFollower, LogReadError, LogStart};
 pub use open_error::OpenError;
 pub use reads::ReadView;
@@ -66,7 +68,7 @@ pub use tx::Tx;
 pub use verify::{Problem, VerifyReport};
 
 use admit::{Prepared, Verdict};
-use job::{Job, OperationJob, WriteJob};
+use job::{Job, OperationJob, OwnContext, OwnJob, WriteJob};
 use open::StartError;
 use queue::Refusal;
 use run::{Engines, Run};
@@ -318,6 +320,23 @@ impl Store {
         let position = self.wait(ticket)?;
         let value = value.lock().take().expect("a closure that succeeded has put its value");
         Ok(Written { value, position })
+    }
+
+    /// Commits a change of the store's own, and waits for it, also for room in the queue.
+    fn commit_own(
+        &self,
+        work: impl FnOnce(OwnContext<'_>) -> Result<Vec<Body>, Error> + Send + 'static,
+    ) -> Result<Option<Position>, Error> {
+        let shared = self.shared();
+        if reentry::inside(shared.number) {
+            return Err(Error::Reentrant);
+        }
+        if let Some(stopped) = shared.poison.get() {
+            return Err(Error::Poisoned(stopped.cause.clone()));
+        }
+        let (ticket, responder) = ticket::pair(shared.number);
+        self.enqueue(Job::Own(OwnJob { work: Box::new(work), responder }), 0, Some(Duration::MAX))?;
+        self.wait(ticket)
     }
 
     /// Reads a snapshot: everything durable now, nothing that comes later.

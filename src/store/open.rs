@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::base::error::Error;
 use crate::base::position::{Position, TimestampMs};
@@ -23,7 +24,7 @@ use super::identity::{IDENTITY, IDENTITY_NEW, Identity};
 use super::open_error::OpenError;
 use super::published::{Published, Publisher};
 use super::queue::Queue;
-use super::rows::System;
+use super::rows::{CLOCK_ACCEPTED, ClockRow, System};
 use super::run::Engines;
 use super::segments::Workshop;
 use super::shared::{Readers, Shared, next_number};
@@ -311,8 +312,15 @@ fn start(
     let store_id = StoreId(identity.store_id);
     let operations = builder.operations_by_name();
     let headers = builder.header_set();
-    let time =
-        StoreTime::start(Arc::clone(&builder.clock), state.last_time, state.clock_trusted, builder.clock_leap_max);
+    let accepted = get_system::<ClockRow>(&state.view, System::Clock, CLOCK_ACCEPTED)
+        .map_err(|error| OpenError::State(error.to_string()))?;
+    let time = StoreTime::start(
+        Arc::clone(&builder.clock),
+        state.last_time,
+        state.clock_trusted,
+        builder.clock_leap_max,
+        Duration::from_millis(accepted.map_or(0, |row| row.ahead_ms)),
+    );
     let shared = Arc::new(Shared {
         number,
         store_id,

@@ -15,11 +15,12 @@ use super::reentry;
 /// the next operation as soon as it has its answer, and to wake a sleeping writer would cost it about as much.
 const LOOKS_BEFORE_SLEEP: u32 = 2500;
 
-/// Whose turn a submission waits for. Plain writes share one.
+/// Whose turn a submission waits for. Plain writes share one, and so do changes of the store's own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Lane {
     Tenant(Tenant),
     Writes,
+    Own,
 }
 
 /// Why a submission was not taken in.

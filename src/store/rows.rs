@@ -15,7 +15,7 @@ use crate::protocol::identity::{Digest, ScopeHash};
 use crate::state::{Codec, TableId, begin_seal, finish_seal, open_sealed};
 
 /// The system tables, in the order of their fixed ids.
-pub(super) const SYSTEM_TABLES: [&str; 7] = [
+pub(super) const SYSTEM_TABLES: [&str; 8] = [
     "_counterfoil/scopes",
     "_counterfoil/slots",
     "_counterfoil/replies",
@@ -23,6 +23,7 @@ pub(super) const SYSTEM_TABLES: [&str; 7] = [
     "_counterfoil/tables",
     "_counterfoil/erased",
     "_counterfoil/claims",
+    "_counterfoil/clock",
 ];
 
 /// One system table, by its place in [`SYSTEM_TABLES`].
@@ -42,6 +43,8 @@ pub(super) enum System {
     Erased,
     /// A claimed slot's key to the claim's fence, so that an open finds the living claims without reading every slot.
     Claims,
+    /// `accepted` to what a person said of the clock.
+    Clock,
 }
 
 impl System {
@@ -133,6 +136,16 @@ pub(super) struct ExpiryRow {
     pub(super) tier: Tier,
     /// The deadline to which the row moves when the replay tier was swept.
     pub(super) refuse_until_ms: u64,
+}
+
+/// The key of the one row in [`System::Clock`].
+pub(super) const CLOCK_ACCEPTED: &[u8] = b"accepted";
+
+/// What a person accepted of the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ClockRow {
+    /// How far the store's time was ahead of the wall clock.
+    pub(super) ahead_ms: u64,
 }
 
 /// What falls due.

@@ -19,7 +19,7 @@ pub struct Stats {
     pub log_bytes: u64,
     /// The store's time.
     pub store_time: TimestampMs,
-    /// What the wall clock looked like when the store was opened.
+    /// What the wall clock looks like beside it. While it is not good nothing is deleted.
     pub clock: ClockState,
     /// Why the store stopped, if it did. Reopen it.
     pub stopped: Option<String>,

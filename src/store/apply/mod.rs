@@ -1,0 +1,158 @@
+//! Applying frames: the one piece of code that turns a record into rows, live and in recovery.
+//!
+//! It reads no clock and no configuration: whatever it needs is in the frame. A record of a kind that this version does
+//! not know how to apply is an error and never skipped.
+
+mod claim;
+mod operation;
+
+use crate::base::error::Error;
+use crate::base::position::Position;
+use crate::log::record::{Body, Record, RowChange, TableChanges, TableRecord};
+use crate::state::{Bytes, Catalog, Codec, EngineError, Overlay, RowKey, Rows, TableDeclaration, TableId};
+
+use super::rows::{CLOCK_ACCEPTED, ClockRow, System, SystemRowError, open_row, seal_row};
+use claim::collect_claim;
+use operation::collect_operation;
+
+/// What a frame says of itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FrameFacts {
+    pub(super) position: Position,
+    /// The store's time.
+    pub(super) time_ms: u64,
+}
+
+/// Why a frame could not be applied. Nothing of it was.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApplyError {
+    #[error("the state cannot be read: {0}")]
+    State(#[from] EngineError),
+    #[error(transparent)]
+    Row(#[from] SystemRowError),
+    #[error("table {table} of the record cannot be had: {reason}")]
+    Table { table: String, reason: String },
+    #[error("two scopes have the same hash; neither is touched")]
+    ScopeCollision,
+    #[error("this version does not know how to apply a record of kind \"{0}\"")]
+    Newer(&'static str),
+}
+
+impl ApplyError {
+    /// What a submission is told that met it.
+    pub(super) fn answer(&self) -> Error {
+        match self {
+            Self::State(EngineError::Closed) => Error::Closed,
+            Self::State(_) | Self::Row(_) | Self::Table { .. } | Self::ScopeCollision | Self::Newer(_) => {
+                Error::Corrupt(self.to_string())
+            }
+        }
+    }
+}
+
+/// Reads the store's own rows on any set of layers.
+pub(super) fn get_system<T: serde::de::DeserializeOwned>(
+    rows: &impl Rows,
+    table: System,
+    key: &[u8],
+) -> Result<Option<T>, ApplyError> {
+    Ok(rows.get(table.id(), key)?.map(|bytes| open_row(table, key, &bytes)).transpose()?)
+}
+
+/// The rows that one frame changes. They are collected while everything that can fail is done, and written after it, so
+/// that a frame is applied whole or not at all.
+#[derive(Debug, Default)]
+struct Changes(Vec<(RowKey, Option<Bytes>)>);
+
+impl Changes {
+    fn put(&mut self, table: TableId, key: &[u8], value: Bytes) {
+        self.0.push((RowKey::new(table, key), Some(value)));
+    }
+
+    fn remove(&mut self, table: TableId, key: &[u8]) {
+        self.0.push((RowKey::new(table, key), None));
+    }
+
+    fn put_system<T: serde::Serialize>(&mut self, table: System, key: &[u8], row: &T) {
+        self.put(table.id(), key, Bytes::from(seal_row(table, key, row)));
+    }
+}
+
+/// Applies one frame, whole or not at all.
+pub(super) fn apply(
+    overlay: &mut Overlay,
+    catalog: &Catalog,
+    frame: FrameFacts,
+    record: &Record,
+) -> Result<(), ApplyError> {
+    let mut changes = Changes::default();
+    collect(overlay, &mut changes, catalog, frame, record)?;
+    for (key, value) in changes.0 {
+        overlay.set(key, value);
+    }
+    Ok(())
+}
+
+fn collect(
+    rows: &Overlay,
+    changes: &mut Changes,
+    catalog: &Catalog,
+    frame: FrameFacts,
+    record: &Record,
+) -> Result<(), ApplyError> {
+    match &record.body {
+        Body::Operation(operation) => collect_operation(rows, changes, catalog, frame, record.wall_ms, operation),
+        Body::Write(write) => collect_tables(changes, catalog, &write.changes),
+        Body::TableDeclared(table) => collect_declaration(changes, catalog, table),
+        Body::Claim(claim) => collect_claim(rows, changes, frame, claim),
+        Body::ClockAccepted(_) => {
+            // The time that was accepted is the frame's own, which recovery reads from the header.
+            let row = ClockRow { ahead_ms: frame.time_ms.saturating_sub(record.wall_ms) };
+            changes.put_system(System::Clock, CLOCK_ACCEPTED, &row);
+            Ok(())
+        }
+        Body::Sweep(_)
+        | Body::Erase(_)
+        | Body::Restore(_)
+        | Body::Effect(_)
+        | Body::Callback(_)
+        | Body::Resolve(_)
+        | Body::Follower(_)
+        | Body::Activity(_) => Err(ApplyError::Newer(record.body.kind())),
+    }
+}
+
+fn collect_tables(changes: &mut Changes, catalog: &Catalog, tables: &[TableChanges]) -> Result<(), ApplyError> {
+    for table in tables {
+        let id = table_id(catalog, &table.table)?;
+        for row in &table.rows {
+            match row {
+                RowChange::Put { key, value } => changes.put(id, key, value.clone()),
+                RowChange::Remove { key } => changes.remove(id, key),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn table_id(catalog: &Catalog, table: &str) -> Result<TableId, ApplyError> {
+    catalog
+        .intern_stored(table)
+        .map_err(|error| ApplyError::Table { table: table.to_owned(), reason: error.to_string() })
+}
+
+fn collect_declaration(changes: &mut Changes, catalog: &Catalog, table: &TableRecord) -> Result<(), ApplyError> {
+    table_id(catalog, &table.name)?;
+    let codec = Codec::from_id(table.codec).ok_or(ApplyError::Newer("table declared with a new codec"))?;
+    let declaration = TableDeclaration {
+        name: table.name.clone(),
+        key_type: table.key_type.clone(),
+        codec,
+        version: table.version,
+        upgrades_from: table.upgrades_from.clone(),
+        retired: table.retired.clone(),
+        rows_of: table.rows_of.clone(),
+    };
+    changes.put_system(System::Tables, table.name.as_bytes(), &declaration);
+    Ok(())
+}

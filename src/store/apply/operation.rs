@@ -1,0 +1,93 @@
+//! An operation: its rows, its receipt, its reply and the one row under which it comes due.
+
+use crate::base::mutant::{self, Mutant};
+use crate::log::record::{OperationRecord, SlotRecord};
+use crate::state::{Bytes, Catalog, Overlay, Rows};
+
+use super::{ApplyError, Changes, FrameFacts, collect_tables, get_system};
+use crate::store::rows::{
+    ExpiryRow, ReceiptRow, ScopeNames, ScopeRow, SlotRow, System, Tier, expiry_key, open_row, seal_row, sequence_key,
+    slot_key_of,
+};
+
+pub(super) fn collect_operation(
+    rows: &Overlay,
+    changes: &mut Changes,
+    catalog: &Catalog,
+    frame: FrameFacts,
+    wall_ms: u64,
+    operation: &OperationRecord,
+) -> Result<(), ApplyError> {
+    if !operation.intents.is_empty() {
+        return Err(ApplyError::Newer("operation with intents"));
+    }
+    let slot_key = slot_key_of(&operation.slot.scope, &operation.slot.key);
+    let replaced = get_system::<SlotRow>(rows, System::Slots, &slot_key)?;
+    collect_scope(rows, changes, &operation.slot)?;
+    collect_tables(changes, catalog, &operation.changes)?;
+    remove_dependents(changes, &slot_key, replaced.as_ref());
+    let sequence = frame.position.sequence;
+    let completion = &operation.completion;
+    let reply = seal_row(System::Replies, &sequence_key(sequence), &completion.reply);
+    let row = ReceiptRow {
+        digest: operation.digest,
+        operation_version: operation.operation_version,
+        outcome: completion.outcome,
+        position: frame.position,
+        completed_ms: frame.time_ms,
+        completed_wall_ms: wall_ms,
+        replay_until_ms: completion.replay_until_ms,
+        refuse_until_ms: completion.refuse_until_ms,
+        allowed_until_ms: completion.allowed_until_ms,
+        reply_bytes: reply.len() as u64,
+        reply_erased: false,
+        body_dropped: completion.body_dropped,
+        redacted: completion.redacted,
+        attempt: operation.attempt,
+        trace_id: operation.trace_id.clone(),
+        resource_id: completion.reply.resource_id.clone(),
+    };
+    changes.put(System::Replies.id(), &sequence_key(sequence), Bytes::from(reply));
+    let expiry = ExpiryRow { key: slot_key.clone(), tier: Tier::Replay, refuse_until_ms: completion.refuse_until_ms };
+    changes.put_system(System::Expiry, &expiry_key(completion.replay_until_ms, sequence), &expiry);
+    changes.put_system(System::Slots, &slot_key, &SlotRow::Receipt(row));
+    Ok(())
+}
+
+/// What is replaced takes with it whatever depends on it, so that nothing of it comes due later and takes its successor
+/// away. A receipt's one expiry row is under one of two deadlines, depending on whether it was swept; both are removed
+/// without looking.
+pub(super) fn remove_dependents(changes: &mut Changes, slot_key: &[u8], replaced: Option<&SlotRow>) {
+    match replaced {
+        Some(SlotRow::Receipt(old)) => {
+            let sequence = old.position.sequence;
+            if !mutant::is(Mutant::ExpiryRowLeft) {
+                changes.remove(System::Expiry.id(), &expiry_key(old.replay_until_ms, sequence));
+                changes.remove(System::Expiry.id(), &expiry_key(old.refuse_until_ms, sequence));
+            }
+            changes.remove(System::Replies.id(), &sequence_key(sequence));
+        }
+        Some(SlotRow::Claim(_)) => changes.remove(System::Claims.id(), slot_key),
+        None => {}
+    }
+}
+
+pub(super) fn collect_scope(rows: &Overlay, changes: &mut Changes, slot: &SlotRecord) -> Result<(), ApplyError> {
+    let stored = rows.get(System::Scopes.id(), &slot.scope)?;
+    let names =
+        stored.as_ref().map(|bytes| open_row::<ScopeNames<'_>>(System::Scopes, &slot.scope, bytes)).transpose()?;
+    match names {
+        None => {
+            let row = ScopeRow {
+                tenant: slot.tenant.clone(),
+                actor: slot.actor.clone(),
+                operation: slot.operation.clone(),
+                erased_through: 0,
+            };
+            changes.put_system(System::Scopes, &slot.scope, &row);
+        }
+        Some(stored) if stored.names(&slot.tenant, &slot.actor, &slot.operation) => {}
+        Some(_) => return Err(ApplyError::ScopeCollision),
+    }
+    Ok(())
+}
