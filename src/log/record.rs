@@ -183,7 +183,10 @@ pub(crate) struct ClockRecord {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SweepRecord {
-    /// The last expiry row that is covered: every row up to and including (deadline, sequence) is.
+    /// The first expiry row that is covered: there is none before it, or a row that moved there later.
+    pub(crate) from_deadline_ms: u64,
+    pub(crate) from_sequence: u64,
+    /// The last one that is: every row from the first up to and including (deadline, sequence).
     pub(crate) deadline_ms: u64,
     pub(crate) sequence: u64,
     /// How many rows that are.

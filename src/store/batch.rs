@@ -22,6 +22,7 @@ use super::counters::Counters;
 use super::job::{Job, OperationJob, OwnContext, OwnJob, WriteJob};
 use super::reentry;
 use super::shared::Shared;
+use super::sweep::{ExpiryKey, Sweeper};
 use super::ticket::Responder;
 use super::tx::Tx;
 
@@ -76,6 +77,10 @@ pub(super) struct Batch<'a> {
     pub(super) members: Vec<Member>,
     /// The slots that have a frame in this batch.
     pub(super) slots: HashSet<Slot>,
+    /// The first of the expiry rows that came.
+    pub(super) due_first: Option<ExpiryKey>,
+    /// Expiry rows that are swept.
+    pub(super) swept: u64,
 }
 
 /// What a closure left behind.
@@ -98,6 +103,8 @@ impl<'a> Batch<'a> {
             frame_bytes: 0,
             members: Vec::new(),
             slots: HashSet::new(),
+            due_first: None,
+            swept: 0,
         }
     }
 
@@ -248,6 +255,16 @@ impl<'a> Batch<'a> {
         self.members.push(Member::Write { responder, answer, wrote });
     }
 
+    /// Adds one step of sweeping behind everything else.
+    pub(super) fn sweep(&mut self, sweeper: &mut Sweeper) {
+        let Some(sweep) = sweeper.step(&self.overlay, self.time) else { return };
+        let rows = sweep.rows;
+        match self.add_frame(Body::Sweep(sweep)) {
+            Ok(_) => self.swept += rows,
+            Err(error) => sweeper.give_up(&error),
+        }
+    }
+
     /// Runs a closure on its own copy of the map, which is dropped whatever happens: that is the whole of rollback.
     fn run_closure<T>(
         &self,
@@ -329,8 +346,9 @@ impl<'a> Batch<'a> {
         limit("the operation's record", payload.len(), self.shared.limits.record_bytes_max)?;
         let position = Position { epoch: self.epoch, sequence: self.last_sequence + 1 };
         let facts = FrameFacts { position, time_ms: self.time.0 };
-        apply(&mut self.overlay, &self.shared.catalog, facts, &record)
+        let applied = apply(&mut self.overlay, &self.shared.catalog, facts, &record)
             .map_err(|error| Error::Corrupt(error.to_string()))?;
+        self.due_first = self.due_first.into_iter().chain(applied.due_first).min();
         self.last_sequence = position.sequence;
         self.frame_bytes += encoded_frame_bytes(payload.len() as u64);
         self.frames.push(PendingFrame { sequence: position.sequence, time_ms: self.time.0, payload });

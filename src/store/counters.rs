@@ -19,6 +19,20 @@ impl Counter {
     }
 }
 
+/// A number that goes up and down.
+#[derive(Debug, Default)]
+pub(super) struct Gauge(AtomicU64);
+
+impl Gauge {
+    pub(super) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// What happened since the store was opened.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
@@ -34,6 +48,10 @@ pub(super) struct Counters {
     pub(super) folder_waits: Counter,
     pub(super) slow_closures: Counter,
     pub(super) segments: Counter,
+    /// Expiry rows that were swept.
+    pub(super) swept: Counter,
+    /// The deadline of the first expiry row, as the sweeper knows it.
+    pub(super) next_due_ms: Gauge,
 }
 
 impl Counters {

@@ -32,6 +32,7 @@ mod run;
 mod segments;
 mod shared;
 mod stats;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod ticket;
@@ -63,6 +64,7 @@ pub use reads::ReadView;
 #[cfg(feature = "testing")]
 pub(crate) use replay::apply_to_nothing;
 pub use stats::Stats;
+pub use sweep::Swept;
 pub use ticket::Ticket;
 pub use tx::Tx;
 pub use verify::{Problem, VerifyReport};

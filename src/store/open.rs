@@ -261,7 +261,7 @@ fn catch_up(
             ApplyError::Newer(_) => OpenError::Newer(at(&error)),
             ApplyError::State(error) => error.into(),
             // A row of the state that the entry builds on is damaged: the log is whole.
-            ApplyError::Row(_) => OpenError::State(at(&error)),
+            ApplyError::Row(_) | ApplyError::ScopeMissing | ApplyError::Sweep { .. } => OpenError::State(at(&error)),
             ApplyError::Table { .. } | ApplyError::ScopeCollision => OpenError::Log(at(&error)),
         })?;
         last_time = last_time.max(TimestampMs(header.time_ms));

@@ -221,6 +221,10 @@ impl<T, C> Queue<T, C> {
         self.room.notify_all();
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        self.inner.lock().closed
+    }
+
     /// How many submissions wait.
     pub(super) fn len(&self) -> usize {
         self.inner.lock().items

@@ -15,7 +15,7 @@ use crate::protocol::identity::{Digest, ScopeHash};
 use crate::state::{Codec, TableId, begin_seal, finish_seal, open_sealed};
 
 /// The system tables, in the order of their fixed ids.
-pub(super) const SYSTEM_TABLES: [&str; 8] = [
+pub(super) const SYSTEM_TABLES: [&str; 9] = [
     "_counterfoil/scopes",
     "_counterfoil/slots",
     "_counterfoil/replies",
@@ -24,6 +24,7 @@ pub(super) const SYSTEM_TABLES: [&str; 8] = [
     "_counterfoil/erased",
     "_counterfoil/claims",
     "_counterfoil/clock",
+    "_counterfoil/usage",
 ];
 
 /// One system table, by its place in [`SYSTEM_TABLES`].
@@ -45,6 +46,8 @@ pub(super) enum System {
     Claims,
     /// `accepted` to what a person said of the clock.
     Clock,
+    /// Tenant to what its receipts take.
+    Usage,
 }
 
 impl System {
@@ -138,6 +141,16 @@ pub(super) struct ExpiryRow {
     pub(super) refuse_until_ms: u64,
 }
 
+/// What the receipts of one tenant take, swept ones no longer. Kept with every receipt, so that a quota is exact after a
+/// crash and costs an open nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct UsageRow {
+    /// Receipts, tombstones included.
+    pub(super) receipts: u64,
+    /// Bytes of their keys and replies.
+    pub(super) bytes: u64,
+}
+
 /// The key of the one row in [`System::Clock`].
 pub(super) const CLOCK_ACCEPTED: &[u8] = b"accepted";
 
@@ -211,6 +224,9 @@ pub(super) fn slot_key(scope: ScopeHash, slot: &Slot) -> Vec<u8> {
     slot_key_of(&scope.0, slot.key.as_bytes())
 }
 
+/// The bytes of a scope's hash, with which a slot's key begins.
+pub(super) const SCOPE_BYTES: usize = 16;
+
 pub(super) fn slot_key_of(scope: &[u8; 16], key: &[u8]) -> Vec<u8> {
     [&scope[..], key].concat()
 }
@@ -220,6 +236,16 @@ pub(super) fn expiry_key(deadline_ms: u64, sequence: u64) -> [u8; 16] {
     key[..8].copy_from_slice(&deadline_ms.to_be_bytes());
     key[8..].copy_from_slice(&sequence.to_be_bytes());
     key
+}
+
+/// The deadline in the key of an expiry row.
+pub(super) fn deadline_of(key: &[u8; 16]) -> u64 {
+    u64::from_be_bytes(*key.first_chunk().expect("8 of 16 bytes"))
+}
+
+/// The sequence in the key of an expiry row.
+pub(super) fn sequence_of(key: &[u8; 16]) -> u64 {
+    u64::from_be_bytes(*key.last_chunk().expect("8 of 16 bytes"))
 }
 
 pub(super) const fn sequence_key(sequence: u64) -> [u8; 8] {

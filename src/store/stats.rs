@@ -53,6 +53,10 @@ pub struct Stats {
     pub slow_closures: u64,
     /// Log segments that became active after the first.
     pub segments: u64,
+    /// Expiry rows that were swept: replies, and then receipts.
+    pub swept: u64,
+    /// For how long the oldest row that is due has been waiting to be swept. Answers do not wait for it.
+    pub sweep_lag: Duration,
     /// Views that are open.
     pub views: usize,
     /// For how long the oldest view has been open: it keeps memory and pages of the state file.
@@ -91,6 +95,11 @@ impl Stats {
             folder_waits: counters.folder_waits.get(),
             slow_closures: counters.slow_closures.get(),
             segments: counters.segments.get(),
+            swept: counters.swept.get(),
+            sweep_lag: match counters.next_due_ms.get() {
+                0 => Duration::ZERO,
+                due => now.since(TimestampMs(due)),
+            },
             views,
             oldest_view: oldest.map(|since| now.since(since)),
             recovered_unproven: shared.recovery.copied_frames,

@@ -213,7 +213,16 @@ pub(super) fn shapes() -> Vec<(&'static str, Body)> {
         ("write", Body::Write(WriteRecord { changes: changes() })),
         ("table-declared", Body::TableDeclared(table())),
         ("clock-accepted", Body::ClockAccepted(clock())),
-        ("sweep", Body::Sweep(SweepRecord { deadline_ms: WALL_MS, sequence: 77, rows: 300 })),
+        (
+            "sweep",
+            Body::Sweep(SweepRecord {
+                from_deadline_ms: WALL_MS - 9,
+                from_sequence: 5,
+                deadline_ms: WALL_MS,
+                sequence: 77,
+                rows: 300,
+            }),
+        ),
         ("erase-operation", Body::Erase(erase_record(EraseTarget::Operation(slot())))),
         ("erase-actor", Body::Erase(erase_record(actor))),
         ("erase-tenant", Body::Erase(erase_record(tenant))),

@@ -4,6 +4,7 @@ use crate::log::record::{ClaimAction, ClaimRecord};
 use crate::state::Overlay;
 
 use super::operation::{collect_scope, remove_dependents};
+use super::usage::Usage;
 use super::{ApplyError, Changes, FrameFacts, get_system};
 use crate::store::rows::{ClaimRow, SlotRow, System, slot_key_of};
 
@@ -18,7 +19,9 @@ pub(super) fn collect_claim(
     match (&claim.action, stored) {
         (ClaimAction::Taken { lease_ms, lease_until_ms, holder, attempt, trace_id }, stored) => {
             collect_scope(rows, changes, &claim.slot)?;
-            remove_dependents(changes, &slot_key, stored.as_ref());
+            let mut usage = Usage::default();
+            remove_dependents(rows, changes, &mut usage, &claim.slot.tenant, &slot_key, stored.as_ref())?;
+            usage.collect(rows, changes)?;
             changes.put_system(System::Claims, &slot_key, &claim.fence);
             let row = ClaimRow {
                 digest: claim.digest,

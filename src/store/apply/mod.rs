@@ -5,6 +5,8 @@
 
 mod claim;
 mod operation;
+mod sweep;
+mod usage;
 
 use crate::base::error::Error;
 use crate::base::position::Position;
@@ -12,8 +14,10 @@ use crate::log::record::{Body, Record, RowChange, TableChanges, TableRecord};
 use crate::state::{Bytes, Catalog, Codec, EngineError, Overlay, RowKey, Rows, TableDeclaration, TableId};
 
 use super::rows::{CLOCK_ACCEPTED, ClockRow, System, SystemRowError, open_row, seal_row};
+use super::sweep::ExpiryKey;
 use claim::collect_claim;
 use operation::collect_operation;
+use sweep::collect_sweep;
 
 /// What a frame says of itself.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +38,10 @@ pub(crate) enum ApplyError {
     Table { table: String, reason: String },
     #[error("two scopes have the same hash; neither is touched")]
     ScopeCollision,
+    #[error("a scope has receipts and no names")]
+    ScopeMissing,
+    #[error("a sweep covers {expected} expiry rows, and there are {found}")]
+    Sweep { found: u64, expected: u64 },
     #[error("this version does not know how to apply a record of kind \"{0}\"")]
     Newer(&'static str),
 }
@@ -43,9 +51,13 @@ impl ApplyError {
     pub(super) fn answer(&self) -> Error {
         match self {
             Self::State(EngineError::Closed) => Error::Closed,
-            Self::State(_) | Self::Row(_) | Self::Table { .. } | Self::ScopeCollision | Self::Newer(_) => {
-                Error::Corrupt(self.to_string())
-            }
+            Self::State(_)
+            | Self::Row(_)
+            | Self::Table { .. }
+            | Self::ScopeCollision
+            | Self::ScopeMissing
+            | Self::Sweep { .. }
+            | Self::Newer(_) => Error::Corrupt(self.to_string()),
         }
     }
 }
@@ -78,19 +90,31 @@ impl Changes {
     }
 }
 
+/// What applying a frame has to say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Applied {
+    /// The first of the expiry rows that it put.
+    pub(super) due_first: Option<ExpiryKey>,
+}
+
 /// Applies one frame, whole or not at all.
 pub(super) fn apply(
     overlay: &mut Overlay,
     catalog: &Catalog,
     frame: FrameFacts,
     record: &Record,
-) -> Result<(), ApplyError> {
+) -> Result<Applied, ApplyError> {
     let mut changes = Changes::default();
     collect(overlay, &mut changes, catalog, frame, record)?;
+    let mut applied = Applied::default();
     for (key, value) in changes.0 {
+        if key.table() == System::Expiry.id() && value.is_some() {
+            let due = key.key().try_into().ok();
+            applied.due_first = applied.due_first.into_iter().chain(due).min();
+        }
         overlay.set(key, value);
     }
-    Ok(())
+    Ok(applied)
 }
 
 fn collect(
@@ -111,8 +135,8 @@ fn collect(
             changes.put_system(System::Clock, CLOCK_ACCEPTED, &row);
             Ok(())
         }
-        Body::Sweep(_)
-        | Body::Erase(_)
+        Body::Sweep(sweep) => collect_sweep(rows, changes, sweep),
+        Body::Erase(_)
         | Body::Restore(_)
         | Body::Effect(_)
         | Body::Callback(_)

@@ -4,6 +4,7 @@ use crate::base::mutant::{self, Mutant};
 use crate::log::record::{OperationRecord, SlotRecord};
 use crate::state::{Bytes, Catalog, Overlay, Rows};
 
+use super::usage::Usage;
 use super::{ApplyError, Changes, FrameFacts, collect_tables, get_system};
 use crate::store::rows::{
     ExpiryRow, ReceiptRow, ScopeNames, ScopeRow, SlotRow, System, Tier, expiry_key, open_row, seal_row, sequence_key,
@@ -25,7 +26,9 @@ pub(super) fn collect_operation(
     let replaced = get_system::<SlotRow>(rows, System::Slots, &slot_key)?;
     collect_scope(rows, changes, &operation.slot)?;
     collect_tables(changes, catalog, &operation.changes)?;
-    remove_dependents(changes, &slot_key, replaced.as_ref());
+    let mut usage = Usage::default();
+    let tenant = &operation.slot.tenant;
+    remove_dependents(rows, changes, &mut usage, tenant, &slot_key, replaced.as_ref())?;
     let sequence = frame.position.sequence;
     let completion = &operation.completion;
     let reply = seal_row(System::Replies, &sequence_key(sequence), &completion.reply);
@@ -47,6 +50,8 @@ pub(super) fn collect_operation(
         trace_id: operation.trace_id.clone(),
         resource_id: completion.reply.resource_id.clone(),
     };
+    usage.came(tenant, &slot_key, row.reply_bytes);
+    usage.collect(rows, changes)?;
     changes.put(System::Replies.id(), &sequence_key(sequence), Bytes::from(reply));
     let expiry = ExpiryRow { key: slot_key.clone(), tier: Tier::Replay, refuse_until_ms: completion.refuse_until_ms };
     changes.put_system(System::Expiry, &expiry_key(completion.replay_until_ms, sequence), &expiry);
@@ -57,7 +62,14 @@ pub(super) fn collect_operation(
 /// What is replaced takes with it whatever depends on it, so that nothing of it comes due later and takes its successor
 /// away. A receipt's one expiry row is under one of two deadlines, depending on whether it was swept; both are removed
 /// without looking.
-pub(super) fn remove_dependents(changes: &mut Changes, slot_key: &[u8], replaced: Option<&SlotRow>) {
+pub(super) fn remove_dependents(
+    rows: &Overlay,
+    changes: &mut Changes,
+    usage: &mut Usage,
+    tenant: &str,
+    slot_key: &[u8],
+    replaced: Option<&SlotRow>,
+) -> Result<(), ApplyError> {
     match replaced {
         Some(SlotRow::Receipt(old)) => {
             let sequence = old.position.sequence;
@@ -65,11 +77,16 @@ pub(super) fn remove_dependents(changes: &mut Changes, slot_key: &[u8], replaced
                 changes.remove(System::Expiry.id(), &expiry_key(old.replay_until_ms, sequence));
                 changes.remove(System::Expiry.id(), &expiry_key(old.refuse_until_ms, sequence));
             }
+            if rows.get(System::Replies.id(), &sequence_key(sequence))?.is_some() {
+                usage.reply_went(tenant, old);
+            }
+            usage.went(tenant, slot_key);
             changes.remove(System::Replies.id(), &sequence_key(sequence));
         }
         Some(SlotRow::Claim(_)) => changes.remove(System::Claims.id(), slot_key),
         None => {}
     }
+    Ok(())
 }
 
 pub(super) fn collect_scope(rows: &Overlay, changes: &mut Changes, slot: &SlotRecord) -> Result<(), ApplyError> {

@@ -3,6 +3,9 @@
 //! The order of effects of a batch is fixed: closures run on a map nobody sees, their frames are appended and synced,
 //! then the map is published, then the tickets are answered.
 
+mod close;
+mod sweep;
+
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +27,7 @@ use super::mutation;
 use super::published::Published;
 use super::segments::NextSegment;
 use super::shared::Shared;
+use super::sweep::Sweeper;
 
 /// After this long without work the last batch is proven durable by a mark.
 pub(super) const IDLE_MARK_AFTER: Duration = Duration::from_millis(100);
@@ -65,6 +69,7 @@ pub(super) struct Writer {
     /// A mark could prove the last batch.
     unproven: bool,
     fold_failed: bool,
+    sweeper: Sweeper,
 }
 
 impl Writer {
@@ -89,6 +94,7 @@ impl Writer {
             last_work,
             unproven: false,
             fold_failed: false,
+            sweeper: Sweeper::default(),
         }
     }
 
@@ -113,8 +119,9 @@ impl Writer {
             } else if self.unproven && self.shared.poison.get().is_none() {
                 Some(IDLE_MARK_AFTER)
             } else {
-                None
+                self.until_sweep()
             };
+            let wait = if self.sweep_is_due() { Some(Duration::ZERO) } else { wait };
             if self.turn(wait) {
                 return;
             }
@@ -132,7 +139,7 @@ impl Writer {
         if !self.backlog.is_empty() {
             self.wait_for_folder();
             self.run_batch();
-        } else if idle && !taken.drained {
+        } else if idle && !taken.drained && !self.sweep_alone() {
             self.prove_last_batch();
         }
         taken.drained && self.backlog.is_empty()
@@ -149,6 +156,7 @@ impl Writer {
         }
         worked |= self.run_manual_task();
         worked |= self.next_segment.as_mut().is_some_and(NextSegment::prepare_due);
+        worked = worked || self.sweep_alone();
         let idle_for = self.shared.time.monotonic().saturating_sub(self.last_work);
         let may_prove = self.unproven && self.shared.poison.get().is_none();
         if !worked && may_prove && idle_for >= IDLE_MARK_AFTER {
@@ -204,6 +212,7 @@ impl Writer {
         {
             batch.run(job);
         }
+        self.sweep_with(&mut batch);
         if let Err(error) = self.commit(batch) {
             tracing::debug!(%error, "a batch was not committed; its members were told");
         }
@@ -282,6 +291,8 @@ impl Writer {
 
     /// The batch is durable: show it, then say so.
     fn finish(&mut self, mut batch: Batch<'_>) {
+        self.sweeper.committed(batch.due_first);
+        self.shared.counters.swept.add(batch.swept);
         // Answers are owed from here on, whatever happens to the rest.
         let answers = Answers::of(&self.shared, std::mem::take(&mut batch.members));
         self.shared.counters.batches.add(1);
@@ -400,6 +411,7 @@ impl Writer {
     /// neighbour that is not kept. They are answered from the published view, or told that there was no room.
     fn refuse(&mut self, batch: Batch<'_>, reason: &NoRoom) {
         self.in_flight.clear();
+        self.sweeper.not_committed(self.shared.time.monotonic());
         tracing::warn!(?reason, "a batch was refused before anything was written");
         answers::refused(&self.shared, batch.members, reason);
     }
@@ -430,51 +442,6 @@ impl Writer {
         let proven = log.append_mark(time.0).and_then(|appended| if appended { log.sync() } else { Ok(()) });
         if let Err(error) = proven {
             self.shared.stop(format!("the log: {error}"), HashSet::new());
-        }
-    }
-
-    /// Ends the opening: proves the last batch, closes the log, folds everything as a checkpoint. Everything that was
-    /// answered is durable whatever fails here.
-    pub(super) fn close(&mut self, mut wait_for_folder: impl FnMut(&mut Self)) -> Result<(), Error> {
-        self.shared.publisher.end();
-        let time = self.frame_time();
-        let unused = self.next_segment.take().and_then(NextSegment::finish);
-        let log = self.log.take();
-        if let Some(stopped) = self.shared.poison.get() {
-            return Err(Error::Poisoned(stopped.cause.clone()));
-        }
-        let closed = log.map_or(Ok(()), |log| log.close(unused, time.0));
-        wait_for_folder(self);
-        let published = self.shared.publisher.load();
-        if published.view.frozen.is_none() && self.shared.poison.get().is_none() {
-            let fold = self.fold_of(published.view.active.clone(), published.position);
-            self.send(Task::Finish(fold));
-            while self.run_manual_task() {}
-        }
-        closed.map_err(|error| Error::Poisoned(format!("the log could not be closed: {error}")))?;
-        self.shared.poison.get().map_or(Ok(()), |stopped| Err(Error::Poisoned(stopped.cause.clone())))
-    }
-
-    /// What the folder said after the writer had ended, which is at most that the last checkpoint failed.
-    pub(super) fn note_last_words(shared: &Shared) {
-        for control in shared.queue.take_control(Duration::ZERO) {
-            if let Control::Folded(Folded::Failed(cause)) = control {
-                shared.stop(format!("the state file: {cause}"), HashSet::new());
-            }
-        }
-    }
-
-    /// Takes the messages of a folder that is still at work.
-    pub(super) fn drain_folder(&mut self) {
-        while self.shared.publisher.load().view.frozen.is_some() && self.shared.poison.get().is_none() {
-            if matches!(self.folder, FolderLink::Manual { .. }) {
-                if !self.run_manual_task() {
-                    return;
-                }
-            } else {
-                let messages = self.shared.queue.take_control(IDLE_MARK_AFTER);
-                messages.into_iter().for_each(|control| self.take_control(control));
-            }
         }
     }
 }
