@@ -71,7 +71,7 @@ pub use base::position::{NotAPosition, Position, TimestampMs};
 pub use base::{
     error::{Error, Execution, Failure, Gone},
     limits::Limits,
-    operation::{LeaseEnd, Operation, OperationType, Oversize, Request, Retention},
+    operation::{KeyForm, LeaseEnd, Operation, OperationType, Oversize, Request, Retention},
     receipt::{Outcome, Receipt, ReceiptMeta},
     reply::{Decision, Reply},
 };
@@ -84,6 +84,6 @@ pub use state::{
 };
 #[cfg(feature = "store")]
 pub use store::{
-    Change, ClockAccepted, Entry, EntryKind, LogFollower, LogReadError, LogStart, OpenError, Problem, ReadView, Stats,
-    Store, StoreBuilder, Ticket, Tx, VerifyReport, Written,
+    Change, ClockAccepted, Entry, EntryKind, LogFollower, LogReadError, LogStart, OpenError, Problem, Quota, ReadView,
+    Stats, Store, StoreBuilder, Swept, Ticket, Tx, VerifyReport, Written,
 };

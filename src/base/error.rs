@@ -71,6 +71,30 @@ pub enum Error {
         /// The store's time, so that a client with a bad clock can tell.
         store_time: TimestampMs,
     },
+    /// The key says that it was minted in the future. *Not executed*, nothing stored. Look at the clock of the machine
+    /// that minted it, and at this one's.
+    #[error(
+        "the key was minted at {minted_at}, ahead of the store's time {store_time} by more than clocks may disagree; not executed"
+    )]
+    FromTheFuture {
+        /// What the key says.
+        minted_at: TimestampMs,
+        /// The store's time, so that a client with a bad clock can tell.
+        store_time: TimestampMs,
+    },
+    /// The tenant has as many receipts, or bytes of them, as its quota allows. *Not executed*; the key stays free. There is
+    /// room when older receipts have expired; no living one is evicted for a new one.
+    #[error(
+        "the tenant's receipts have {actual} {what}, and its quota is {limit}; not executed, wait until older ones expire"
+    )]
+    QuotaExceeded {
+        /// "receipts" or "bytes".
+        what: &'static str,
+        /// What they would come to.
+        actual: u64,
+        /// The quota.
+        limit: u64,
+    },
     /// Another submission holds a claim on the slot. *Not executed* by this one. Ask again with the same key after the
     /// given time.
     #[error("the operation is in progress elsewhere; ask again with the same key after {} ms", retry_after.as_millis())]
@@ -167,6 +191,8 @@ impl Error {
             Self::Unknown(_) | Self::NeedsReconciliation => Execution::Unknown,
             Self::Conflict { .. }
             | Self::Expired { .. }
+            | Self::FromTheFuture { .. }
+            | Self::QuotaExceeded { .. }
             | Self::InProgress { .. }
             | Self::Denied
             | Self::Failed(_)
@@ -192,6 +218,7 @@ impl Error {
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::InProgress { .. }
+            | Self::QuotaExceeded { .. }
             | Self::Failed(_)
             | Self::Overloaded
             | Self::DeadlineExceeded
@@ -205,6 +232,7 @@ impl Error {
             | Self::NeedsReconciliation
             | Self::Conflict { .. }
             | Self::Expired { .. }
+            | Self::FromTheFuture { .. }
             | Self::Denied
             | Self::Panicked { .. }
             | Self::Table(_)

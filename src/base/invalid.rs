@@ -27,6 +27,12 @@ pub enum Invalid {
         /// The limit in bytes.
         bytes_max: usize,
     },
+    /// The operation type declares keys that say when they were minted, and this one does not.
+    #[error("the key is not a {form}, as the operation type declares its keys to be")]
+    KeyForm {
+        /// What it should be.
+        form: &'static str,
+    },
     /// The request has no canonical form, so it has no digest.
     #[error("the request has no canonical form: {0}")]
     Request(String),

@@ -55,6 +55,31 @@ pub enum LeaseEnd {
     Execute,
 }
 
+/// What the keys of an operation type look like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeyForm {
+    /// Any bytes. What a key was used for is known for as long as its receipt is, and no longer.
+    #[default]
+    Opaque,
+    /// UUIDs of version 7 (RFC 9562, section 5.7): as text with hyphens, as 32 hexadecimal digits, or as 16 bytes.
+    Uuid7,
+    /// ULIDs: 26 characters of Crockford's base 32, or 16 bytes.
+    Ulid,
+}
+
+#[cfg(feature = "store")]
+impl KeyForm {
+    /// What such a key is called, if it is not any key.
+    pub(crate) const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Opaque => None,
+            Self::Uuid7 => Some("UUID of version 7"),
+            Self::Ulid => Some("ULID"),
+        }
+    }
+}
+
 /// A kind of operation, declared once with the store and named by every request.
 ///
 /// ```
@@ -71,6 +96,9 @@ pub struct OperationType {
     pub(crate) retention: Retention,
     pub(crate) oversize: Oversize,
     pub(crate) lease_end: LeaseEnd,
+    pub(crate) key_form: KeyForm,
+    /// How old a key that tells its age may be.
+    pub(crate) key_horizon: Duration,
 }
 
 impl OperationType {
@@ -84,6 +112,8 @@ impl OperationType {
             retention: Retention::DEFAULT,
             oversize: Oversize::Refuse,
             lease_end: LeaseEnd::Reconcile,
+            key_form: KeyForm::Opaque,
+            key_horizon: Duration::MAX,
         }
     }
 
@@ -116,6 +146,31 @@ impl OperationType {
     #[must_use]
     pub const fn lease_end(self, lease_end: LeaseEnd) -> Self {
         Self { lease_end, ..self }
+    }
+
+    /// Keys say when they were minted, and one that is older than `horizon` is refused: [`Error::Expired`], with nothing
+    /// stored. So a retry that comes after its receipt was forgotten **never executes again**, which no retention can
+    /// promise for keys that do not tell their age. One from the future, by more than
+    /// [`StoreBuilder::clock_tolerance`](crate::StoreBuilder::clock_tolerance), is refused as well
+    /// ([`Error::FromTheFuture`]), since it would stay young for too long; so is one of another form
+    /// ([`Invalid::KeyForm`]).
+    ///
+    /// Choose as horizon how long clients go on retrying. A store that keeps receipts for less than that, plus the
+    /// tolerance for clocks, is not opened.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use counterfoil::{KeyForm, OperationType};
+    ///
+    /// const PAY: OperationType =
+    ///     OperationType::new("pay").time_ordered_keys(KeyForm::Uuid7, Duration::from_secs(7 * 24 * 3600));
+    /// ```
+    ///
+    /// [`Error::Expired`]: crate::Error::Expired
+    /// [`Error::FromTheFuture`]: crate::Error::FromTheFuture
+    #[must_use]
+    pub const fn time_ordered_keys(self, form: KeyForm, horizon: Duration) -> Self {
+        Self { key_form: form, key_horizon: horizon, ..self }
     }
 
     /// The name.

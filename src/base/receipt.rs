@@ -44,6 +44,9 @@ pub struct ReceiptMeta {
     pub resource_id: Option<String>,
     /// The reply's body and headers were above the limit and were dropped, as the operation type asks.
     pub body_dropped: bool,
+    /// The stored reply is not the whole of what the first caller got: see
+    /// [`StoreBuilder::redact`](crate::StoreBuilder::redact).
+    pub redacted: bool,
 }
 
 /// The receipt of one operation: the answer to its first attempt and to every retry.

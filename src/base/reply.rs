@@ -1,6 +1,7 @@
 //! What an operation answers.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,9 @@ pub struct Reply {
     pub(crate) content_type: Option<String>,
     #[serde(with = "super::byte_string")]
     pub(crate) body: Vec<u8>,
+    /// How long it may be replayed. Taken out before the reply is stored: the receipt's deadline says it from then on.
+    #[serde(skip)]
+    pub(crate) allowed_for: Option<Duration>,
 }
 
 /// Headers that hand credentials to whoever reads them: a replay may be read by another session.
@@ -44,7 +48,7 @@ impl Reply {
     }
 
     const fn with_status(status: u16) -> Self {
-        Self { status, headers: Vec::new(), resource_id: None, content_type: None, body: Vec::new() }
+        Self { status, headers: Vec::new(), resource_id: None, content_type: None, body: Vec::new(), allowed_for: None }
     }
 
     /// Status 200.
@@ -89,6 +93,15 @@ impl Reply {
     #[must_use]
     pub fn resource_id(mut self, id: impl Into<String>) -> Self {
         self.resource_id = Some(id.into());
+        self
+    }
+
+    /// How long this very reply may be replayed, where that is shorter than the replay window of its operation type: a
+    /// signed link, a quote, a seat that is held. A retry after that is answered [`Error::Gone`](crate::Error::Gone), and
+    /// the operation is never executed again while its key is known.
+    #[must_use]
+    pub const fn allowed_for(mut self, validity: Duration) -> Self {
+        self.allowed_for = Some(validity);
         self
     }
 

@@ -7,6 +7,7 @@ use crate::base::operation::LeaseEnd;
 use crate::base::position::TimestampMs;
 
 use super::identity::Digest;
+use super::minted::KeyAge;
 use super::retention::{Phase, phase};
 
 /// The shortest and the longest wait that a caller is asked for while a claim is in progress. The bound keeps a caller
@@ -49,8 +50,8 @@ pub(crate) enum Stored<'a> {
 pub(crate) struct Submission<'a> {
     pub(crate) digests: &'a [(u32, Digest)],
     pub(crate) lease_end: LeaseEnd,
-    /// The key carries its own age and is older than the retry horizon.
-    pub(crate) key_expired: bool,
+    /// What the key says of its own age.
+    pub(crate) key_age: KeyAge,
 }
 
 /// The answer of [`admit`].
@@ -68,6 +69,7 @@ pub(crate) enum Admission {
     },
     NeedsReconciliation,
     Expired,
+    FromTheFuture,
     Denied,
 }
 
@@ -141,7 +143,11 @@ fn retry_after(lease_until: TimestampMs, now: TimestampMs) -> Duration {
 }
 
 const fn admit_new(submission: &Submission<'_>) -> Admission {
-    if submission.key_expired { Admission::Expired } else { Admission::Execute }
+    match submission.key_age {
+        KeyAge::Good => Admission::Execute,
+        KeyAge::Expired => Admission::Expired,
+        KeyAge::Future => Admission::FromTheFuture,
+    }
 }
 
 /// The submission is the stored operation: its digest, computed under the stored version, is the stored one.
@@ -176,9 +182,9 @@ mod tests {
         Stored::Claim { digest, operation_version: 1, lease_until: TimestampMs(lease_until) }
     }
 
-    fn ask(stored: Stored<'_>, lease_end: LeaseEnd, key_expired: bool) -> Admission {
+    fn ask(stored: Stored<'_>, lease_end: LeaseEnd, key_age: KeyAge) -> Admission {
         let digests = [(1, SAME)];
-        admit(Access::Allowed, stored, &Submission { digests: &digests, lease_end, key_expired }, NOW)
+        admit(Access::Allowed, stored, &Submission { digests: &digests, lease_end, key_age }, NOW)
     }
 
     #[test]
@@ -202,20 +208,28 @@ mod tests {
             ("claim ended, other", claim(&OTHER, 1_000), plain),
         ];
         for (name, stored, expected) in rows {
-            assert_eq!(ask(stored, LeaseEnd::Reconcile, false), expected, "{name}");
+            assert_eq!(ask(stored, LeaseEnd::Reconcile, KeyAge::Good), expected, "{name}");
         }
     }
 
     #[test]
     fn an_ended_claim_executes_where_the_operation_chose_so() {
-        assert_eq!(ask(claim(&SAME, 1_000), LeaseEnd::Execute, false), Admission::Execute);
+        assert_eq!(ask(claim(&SAME, 1_000), LeaseEnd::Execute, KeyAge::Good), Admission::Execute);
     }
 
     #[test]
     fn a_key_older_than_the_horizon_never_executes_but_still_replays() {
-        assert_eq!(ask(Stored::Nothing, LeaseEnd::Reconcile, true), Admission::Expired);
-        assert_eq!(ask(receipt(&SAME, 1, 500, 1_000), LeaseEnd::Reconcile, true), Admission::Expired);
-        assert_eq!(ask(receipt(&SAME, 1, 1_001, 2_000), LeaseEnd::Reconcile, true), Admission::Replay);
+        assert_eq!(ask(Stored::Nothing, LeaseEnd::Reconcile, KeyAge::Expired), Admission::Expired);
+        assert_eq!(ask(receipt(&SAME, 1, 500, 1_000), LeaseEnd::Reconcile, KeyAge::Expired), Admission::Expired);
+        assert_eq!(ask(receipt(&SAME, 1, 1_001, 2_000), LeaseEnd::Reconcile, KeyAge::Expired), Admission::Replay);
+    }
+
+    #[test]
+    fn a_key_from_the_future_is_refused_where_nothing_is_stored_and_replays_what_is() {
+        let ask = |stored| ask(stored, LeaseEnd::Reconcile, KeyAge::Future);
+        assert_eq!(ask(Stored::Nothing), Admission::FromTheFuture);
+        assert_eq!(ask(receipt(&SAME, 1, 500, 1_000)), Admission::FromTheFuture);
+        assert_eq!(ask(receipt(&SAME, 1, 1_001, 2_000)), Admission::Replay);
     }
 
     #[test]
@@ -227,13 +241,13 @@ mod tests {
             refuse_until: TimestampMs(9_000),
             reply_erased: true,
         };
-        assert_eq!(ask(stored, LeaseEnd::Execute, false), Admission::Gone);
+        assert_eq!(ask(stored, LeaseEnd::Execute, KeyAge::Good), Admission::Gone);
     }
 
     #[test]
     fn denied_is_one_answer_whatever_is_stored() {
         let digests = [(1, SAME)];
-        let submission = Submission { digests: &digests, lease_end: LeaseEnd::Execute, key_expired: true };
+        let submission = Submission { digests: &digests, lease_end: LeaseEnd::Execute, key_age: KeyAge::Expired };
         for stored in [
             Stored::Nothing,
             receipt(&SAME, 1, 2_000, 3_000),
@@ -251,7 +265,7 @@ mod tests {
         let accepted = [(2, OTHER), (1, SAME)];
         let alone = [(2, OTHER)];
         let ask = |digests: &[(u32, Digest)]| {
-            let submission = Submission { digests, lease_end: LeaseEnd::Reconcile, key_expired: false };
+            let submission = Submission { digests, lease_end: LeaseEnd::Reconcile, key_age: KeyAge::Good };
             admit(Access::Allowed, stored, &submission, NOW)
         };
         assert_eq!(ask(&accepted), Admission::Replay);

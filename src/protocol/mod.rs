@@ -9,6 +9,8 @@ pub(crate) mod canonical;
 #[cfg(feature = "store")]
 pub(crate) mod identity;
 #[cfg(feature = "store")]
+pub(crate) mod minted;
+#[cfg(feature = "store")]
 mod request;
 #[cfg(feature = "store")]
 pub(crate) mod retention;

@@ -27,10 +27,25 @@ pub(crate) fn phase(now: TimestampMs, replay_until: TimestampMs, refuse_until: T
     }
 }
 
-/// The two deadlines of an operation that completes now.
-pub(crate) fn deadlines(completed_at: TimestampMs, retention: Retention) -> (TimestampMs, TimestampMs) {
+/// Until when a receipt answers what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Deadlines {
+    pub(crate) replay_until: TimestampMs,
+    pub(crate) refuse_until: TimestampMs,
+    /// What the reply itself said, where it did.
+    pub(crate) allowed_until: Option<TimestampMs>,
+}
+
+/// The deadlines of an operation that completes now. A reply that may be replayed for a shorter time than its operation
+/// type says ends the replay tier early; for how long the key is known does not depend on it.
+pub(crate) fn deadlines(completed_at: TimestampMs, retention: Retention, allowed_for: Option<Duration>) -> Deadlines {
     let replay_until = completed_at.saturating_add(retention.replay);
-    (replay_until, replay_until.saturating_add(retention.refuse))
+    let allowed_until = allowed_for.map(|validity| completed_at.saturating_add(validity));
+    Deadlines {
+        replay_until: allowed_until.map_or(replay_until, |allowed| allowed.min(replay_until)),
+        refuse_until: replay_until.saturating_add(retention.refuse),
+        allowed_until,
+    }
 }
 
 /// What the wall clock looks like beside what the store remembers.
@@ -94,13 +109,24 @@ mod tests {
     #[test]
     fn refusal_follows_replay_and_both_count_from_completion() {
         let retention = Retention { replay: Duration::from_millis(7), refuse: Duration::from_millis(30) };
-        assert_eq!(deadlines(TimestampMs(100), retention), (TimestampMs(107), TimestampMs(137)));
+        let found = deadlines(TimestampMs(100), retention, None);
+        assert_eq!((found.replay_until, found.refuse_until), (TimestampMs(107), TimestampMs(137)));
+    }
+
+    #[test]
+    fn a_reply_of_short_validity_ends_its_replay_early_and_a_long_one_lengthens_nothing() {
+        let retention = Retention { replay: Duration::from_millis(7), refuse: Duration::from_millis(30) };
+        for (validity, replay_until) in [(0, 100), (3, 103), (7, 107), (1_000, 107)] {
+            let found = deadlines(TimestampMs(100), retention, Some(Duration::from_millis(validity)));
+            assert_eq!((found.replay_until, found.refuse_until), (TimestampMs(replay_until), TimestampMs(137)));
+            assert_eq!(found.allowed_until, Some(TimestampMs(100 + validity)));
+        }
     }
 
     #[test]
     fn a_retention_that_overflows_keeps_for_ever() {
         let retention = Retention { replay: Duration::MAX, refuse: Duration::MAX };
-        let (replay_until, refuse_until) = deadlines(MARK, retention);
+        let Deadlines { replay_until, refuse_until, .. } = deadlines(MARK, retention, None);
         assert_eq!(phase(TimestampMs(u64::MAX - 1), replay_until, refuse_until), Phase::Replay);
     }
 

@@ -1,6 +1,8 @@
 //! From a slot to an answer: look up, ask the guard, decide.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::base::error::{Error, Gone};
 use crate::base::name::Slot;
@@ -10,11 +12,13 @@ use crate::base::receipt::{Receipt, ReceiptMeta};
 use crate::base::reply::Reply;
 use crate::protocol::admission::{Access, Admission, LookUp, Stored, Submission, admit, look_up};
 use crate::protocol::identity::{Digest, ScopeHash};
+use crate::protocol::minted::{KeyAge, key_age};
 use crate::state::Rows;
 
 use super::apply::{ApplyError, get_system};
 use super::reentry;
 use super::rows::{ReceiptRow, ScopeNames, SlotRow, System, open_row, sequence_key, slot_key};
+use super::time::StoreTime;
 
 /// May this caller see this result now? Asked with the slot and, if a receipt is stored, what it says beside the reply.
 pub(super) type Guard = Box<dyn Fn(&Slot, Option<&ReceiptMeta>) -> Access + Send + Sync>;
@@ -26,6 +30,8 @@ pub(super) struct Prepared {
     pub(super) slot: Slot,
     pub(super) scope: ScopeHash,
     pub(super) digests: Vec<(u32, Digest)>,
+    /// When the key was minted, where it says so.
+    pub(super) minted_at: Option<TimestampMs>,
     pub(super) attempt: u32,
     pub(super) trace_id: Option<String>,
 }
@@ -42,6 +48,9 @@ pub(super) enum Verdict {
 pub(super) struct Doorkeeper {
     pub(super) store: usize,
     pub(super) guard: Option<Guard>,
+    pub(super) time: Arc<StoreTime>,
+    /// By how much clocks may disagree.
+    pub(super) clock_tolerance: Duration,
 }
 
 impl std::fmt::Debug for Doorkeeper {
@@ -62,8 +71,9 @@ impl Doorkeeper {
         let mut digest = Digest([0; 32]);
         let stored =
             found.as_ref().map_or(Stored::Nothing, |found| found.row.stored(&mut digest, found.erased_through));
+        let key_age = self.key_age(prepared);
         let submission =
-            Submission { digests: &prepared.digests, lease_end: prepared.operation_type.lease_end, key_expired: false };
+            Submission { digests: &prepared.digests, lease_end: prepared.operation_type.lease_end, key_age };
         Ok(Verdict::Answer(match admit(access, stored, &submission, now) {
             Admission::Execute => return Ok(Verdict::Execute),
             Admission::Replay => replay(rows, &prepared.slot, found)?,
@@ -72,8 +82,20 @@ impl Doorkeeper {
             Admission::InProgress { retry_after } => Err(Error::InProgress { retry_after }),
             Admission::NeedsReconciliation => Err(Error::NeedsReconciliation),
             Admission::Expired => Err(Error::Expired { store_time: now }),
+            Admission::FromTheFuture => {
+                Err(Error::FromTheFuture { minted_at: prepared.minted_at.unwrap_or(now), store_time: now })
+            }
             Admission::Denied => Err(Error::Denied),
         }))
+    }
+
+    /// No clock is read for keys that do not tell their age.
+    fn key_age(&self, prepared: &Prepared) -> KeyAge {
+        if prepared.minted_at.is_none() {
+            return KeyAge::Good;
+        }
+        let horizon = prepared.operation_type.key_horizon;
+        key_age(prepared.minted_at, horizon, self.time.age_time(), self.time.wall(), self.clock_tolerance)
     }
 
     /// Answers somebody who only asks.

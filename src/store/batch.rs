@@ -13,7 +13,7 @@ use crate::base::receipt::{Outcome, Receipt};
 use crate::base::reply::{Decision, Reply};
 use crate::log::encoded_frame_bytes;
 use crate::log::record::{Body, Completion, OperationRecord, Record, RowChange, SlotRecord, TableChanges, WriteRecord};
-use crate::protocol::retention::deadlines;
+use crate::protocol::retention::{Deadlines, deadlines};
 use crate::state::{MemoryMap, Overlay};
 
 use super::admit::{Prepared, Verdict};
@@ -21,6 +21,7 @@ use super::apply::{FrameFacts, apply};
 use super::counters::Counters;
 use super::job::{Job, OperationJob, OwnContext, OwnJob, WriteJob};
 use super::reentry;
+use super::rows::SCOPE_BYTES;
 use super::shared::Shared;
 use super::sweep::{ExpiryKey, Sweeper};
 use super::ticket::Responder;
@@ -164,15 +165,25 @@ impl<'a> Batch<'a> {
         remaining: Option<Duration>,
         closure: impl FnOnce(&Tx<'_>) -> Result<Decision, Failure>,
     ) -> Result<Receipt, Error> {
+        let slot = &prepared.slot;
+        let key_bytes = SCOPE_BYTES + slot.key.as_bytes().len();
+        // Before the closure runs, which would be for nothing, and again with what its reply adds.
+        self.shared.quotas.check(&self.overlay, &slot.tenant, key_bytes as u64)?;
         let ran = self.run_closure(remaining, closure)?;
-        let (outcome, reply, writes) = match ran.value {
+        let (outcome, mut reply, writes) = match ran.value {
             Decision::Reply(reply) => (Outcome::Completed, reply, ran.writes),
             Decision::Reject(reply) => (Outcome::Rejected, reply, MemoryMap::new()),
         };
+        let allowed_for = reply.allowed_for.take();
+        let (reply, shown) = match self.redact(slot, &reply)? {
+            Some(stored) => (stored, Some(reply)),
+            None => (reply, None),
+        };
         let (reply, body_dropped) = self.check_reply(reply, prepared.operation_type.oversize)?;
-        let (replay_until, refuse_until) = deadlines(self.time, prepared.operation_type.retention);
+        self.shared.quotas.check(&self.overlay, &slot.tenant, (key_bytes + reply.counted_bytes()) as u64)?;
+        let Deadlines { replay_until, refuse_until, allowed_until } =
+            deadlines(self.time, prepared.operation_type.retention, allowed_for);
         let (operation_version, digest) = prepared.digests[0];
-        let slot = &prepared.slot;
         let record = OperationRecord {
             slot: SlotRecord {
                 scope: prepared.scope.0,
@@ -187,10 +198,10 @@ impl<'a> Batch<'a> {
                 outcome,
                 replay_until_ms: replay_until.0,
                 refuse_until_ms: refuse_until.0,
-                allowed_until_ms: None,
+                allowed_until_ms: allowed_until.map(|until| until.0),
                 reply,
                 body_dropped,
-                redacted: false,
+                redacted: shown.is_some(),
             },
             attempt: prepared.attempt,
             trace_id: prepared.trace_id.clone(),
@@ -200,7 +211,22 @@ impl<'a> Batch<'a> {
         };
         let record = self.add_frame(Body::Operation(record))?;
         self.slots.insert(slot.clone());
-        Ok(self.receipt(slot, record))
+        let receipt = self.receipt(slot, record);
+        // A body that is not stored because it is too large is not answered either, whatever redaction left of it.
+        Ok(match shown {
+            Some(reply) if !body_dropped => Receipt { reply, ..receipt },
+            Some(_) | None => receipt,
+        })
+    }
+
+    /// What is stored of a reply, if that is not the whole of it.
+    fn redact(&self, slot: &Slot, reply: &Reply) -> Result<Option<Reply>, Error> {
+        let _inside = reentry::enter(self.shared.number);
+        catch_unwind(AssertUnwindSafe(|| self.shared.redaction.redact(slot, reply))).map_err(|panic| {
+            let message = format!("in the redaction of a reply: {}", panic_message(&*panic));
+            reentry::drop_quietly(panic);
+            Error::Panicked { message }
+        })
     }
 
     /// The first answer, from the record itself: a replay later reads the same from the rows.
@@ -222,6 +248,7 @@ impl<'a> Batch<'a> {
                 trace_id: operation.trace_id,
                 resource_id: completion.reply.resource_id.clone(),
                 body_dropped: completion.body_dropped,
+                redacted: completion.redacted,
             },
             reply: completion.reply,
             replayed: false,

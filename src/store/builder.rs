@@ -9,9 +9,9 @@ use std::time::Duration;
 use crate::base::clock::{Clock, SystemClock};
 use crate::base::limits::{Limits, OPERATION_VERSIONS_MAX};
 use crate::base::name::{OperationName, Slot};
-use crate::base::operation::OperationType;
+use crate::base::operation::{KeyForm, OperationType};
 use crate::base::receipt::ReceiptMeta;
-use crate::base::reply::{is_forbidden, is_token};
+use crate::base::reply::{Reply, is_forbidden, is_token};
 use crate::disk::{Disk, StdDisk};
 use crate::protocol::admission::Access;
 use crate::state::{Catalog, Declarations, Table, TableDeclaration, TableKey, TableOpenError};
@@ -20,6 +20,8 @@ use super::Store;
 use super::admit::Guard;
 use super::open;
 use super::open_error::OpenError;
+use super::quota::{Quota, Quotas};
+use super::redaction::Redaction;
 use super::rows::SYSTEM_TABLES;
 
 /// Headers that may be stored with a reply without asking: they describe the reply and carry no credentials.
@@ -49,8 +51,10 @@ pub struct StoreBuilder {
     pub(super) limits: Limits,
     headers: Vec<String>,
     pub(super) guard: Option<Guard>,
+    pub(super) quotas: Quotas,
+    pub(super) redaction: Redaction,
     retry_horizon: Duration,
-    clock_tolerance: Duration,
+    pub(super) clock_tolerance: Duration,
     pub(super) clock_leap_max: Duration,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) must_exist: bool,
@@ -81,6 +85,8 @@ impl Default for StoreBuilder {
             limits: Limits::default(),
             headers: HEADERS_DEFAULT.map(str::to_owned).to_vec(),
             guard: None,
+            quotas: Quotas::default(),
+            redaction: Redaction::default(),
             retry_horizon: Duration::ZERO,
             clock_tolerance: Duration::from_secs(5 * 60),
             clock_leap_max: Duration::from_secs(7 * 24 * 3600),
@@ -139,6 +145,35 @@ impl StoreBuilder {
         guard: impl Fn(&Slot, Option<&ReceiptMeta>) -> Access + Send + Sync + 'static,
     ) -> Self {
         self.guard = Some(Box::new(guard));
+        self
+    }
+
+    /// What the receipts of one tenant may take, for every tenant that has no quota of its own. Default: no bound.
+    ///
+    /// A submission that would go above it is refused, [`Error::QuotaExceeded`](crate::Error::QuotaExceeded); receipts
+    /// that are there stay, whatever the quota, since an evicted one would let its operation execute again.
+    #[must_use]
+    pub const fn quota(mut self, quota: Quota) -> Self {
+        self.quotas.default = quota;
+        self
+    }
+
+    /// The quota of one tenant.
+    #[must_use]
+    pub fn tenant_quota(mut self, tenant: impl Into<String>, quota: Quota) -> Self {
+        self.quotas.of_tenants.insert(tenant.into(), quota);
+        self
+    }
+
+    /// Takes out of a reply what must not be stored, such as a secret that is shown once. The first caller gets the
+    /// reply as the closure made it; the receipt keeps, and every replay gets, what this leaves of it, and says so
+    /// ([`ReceiptMeta::redacted`]).
+    ///
+    /// It runs on the store's own thread, as closures do, and must not block. If it panics the operation does, and
+    /// nothing is stored.
+    #[must_use]
+    pub fn redact(mut self, redact: impl Fn(&Slot, &mut Reply) + Send + Sync + 'static) -> Self {
+        self.redaction = Redaction(Some(Box::new(redact)));
         self
     }
 
@@ -245,8 +280,13 @@ impl StoreBuilder {
             return Err(config(format!("it accepts version {version}, which is not below its own, {current}")));
         }
         let kept = operation.retention.replay.saturating_add(operation.retention.refuse);
-        let needed = self.retry_horizon.saturating_add(self.clock_tolerance);
-        if !self.retry_horizon.is_zero() && kept < needed {
+        let horizon = match operation.key_form {
+            KeyForm::Opaque => self.retry_horizon,
+            // Older keys are refused, so nobody has to remember them.
+            KeyForm::Uuid7 | KeyForm::Ulid => operation.key_horizon,
+        };
+        let needed = horizon.saturating_add(self.clock_tolerance);
+        if !horizon.is_zero() && kept < needed {
             return Err(config(format!(
                 "its receipts are known for {} s, less than the retry horizon and the tolerance for clocks, {} s",
                 kept.as_secs(),

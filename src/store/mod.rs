@@ -23,7 +23,9 @@ mod open_error;
 mod poison;
 mod published;
 mod queue;
+mod quota;
 mod reads;
+mod redaction;
 mod reentry;
 #[cfg(any(test, feature = "testing"))]
 mod replay;
@@ -47,6 +49,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::error::{Error, Failure};
+use crate::base::invalid::Invalid;
 use crate::base::name::Slot;
 use crate::base::operation::Operation;
 use crate::base::position::{Position, TimestampMs};
@@ -55,11 +58,13 @@ use crate::base::reply::Decision;
 use crate::base::sync::{Mutex, mpsc};
 use crate::disk::DiskLock;
 use crate::log::record::Body;
+use crate::protocol::minted::minted_at;
 
 pub use builder::StoreBuilder;
 pub use clock::ClockAccepted;
 pub use follow::{Change, Entry, EntryKind, LogFollower, LogReadError, LogStart};
 pub use open_error::OpenError;
+pub use quota::Quota;
 pub use reads::ReadView;
 #[cfg(feature = "testing")]
 pub(crate) use replay::apply_to_nothing;
@@ -221,7 +226,14 @@ impl Store {
             let name = operation.operation_type.name.to_owned();
             return Err(Error::Undeclared { what: "operation type", name });
         }
+        let minted_at = minted_at(operation.operation_type.key_form, operation.slot.key.as_bytes());
+        if minted_at.is_none()
+            && let Some(form) = operation.operation_type.key_form.name()
+        {
+            return Err(Error::Invalid(Invalid::KeyForm { form }));
+        }
         Ok(Prepared {
+            minted_at,
             scope: shared.hash_keys.scope(&operation.slot),
             digests: shared.hash_keys.digests(&operation),
             operation_type: operation.operation_type,

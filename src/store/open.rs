@@ -314,27 +314,29 @@ fn start(
     let headers = builder.header_set();
     let accepted = get_system::<ClockRow>(&state.view, System::Clock, CLOCK_ACCEPTED)
         .map_err(|error| OpenError::State(error.to_string()))?;
-    let time = StoreTime::start(
+    let time = Arc::new(StoreTime::start(
         Arc::clone(&builder.clock),
         state.last_time,
         state.clock_trusted,
         builder.clock_leap_max,
         Duration::from_millis(accepted.map_or(0, |row| row.ahead_ms)),
-    );
+    ));
     let shared = Arc::new(Shared {
         number,
         store_id,
         epoch: log.epoch,
         disk: Arc::clone(&disk),
         hash_keys: HashKeys::derive(&identity.secret),
-        time,
+        time: Arc::clone(&time),
         queue: Queue::new(&builder.limits),
         limits: builder.limits,
         catalog: builder.catalog,
         tables: Arc::new(builder.declared),
         operations,
         headers,
-        doorkeeper: Doorkeeper { store: number, guard: builder.guard },
+        doorkeeper: Doorkeeper { store: number, guard: builder.guard, time, clock_tolerance: builder.clock_tolerance },
+        quotas: builder.quotas,
+        redaction: builder.redaction,
         publisher: Publisher::new(Published { view: state.view, position: state.position }),
         poison: super::poison::Poison::default(),
         state_file: gate,

@@ -210,6 +210,7 @@ impl ReceiptRow {
             trace_id: self.trace_id.clone(),
             resource_id: self.resource_id.clone(),
             body_dropped: self.body_dropped,
+            redacted: self.redacted,
         }
     }
 

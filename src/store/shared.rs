@@ -21,6 +21,8 @@ use super::job::Job;
 use super::poison::Poison;
 use super::published::Publisher;
 use super::queue::Queue;
+use super::quota::Quotas;
+use super::redaction::Redaction;
 use super::time::StoreTime;
 use super::writer::Control;
 
@@ -33,7 +35,7 @@ pub(super) struct Shared {
     pub(super) epoch: u64,
     pub(super) disk: Arc<dyn Disk>,
     pub(super) hash_keys: HashKeys,
-    pub(super) time: StoreTime,
+    pub(super) time: Arc<StoreTime>,
     pub(super) limits: Limits,
     pub(super) catalog: Arc<Catalog>,
     pub(super) tables: Arc<Declarations>,
@@ -41,6 +43,8 @@ pub(super) struct Shared {
     /// Names of reply headers that may be stored.
     pub(super) headers: HashSet<String>,
     pub(super) doorkeeper: Doorkeeper,
+    pub(super) quotas: Quotas,
+    pub(super) redaction: Redaction,
 
     pub(super) queue: Queue<Job, Control>,
     pub(super) publisher: Publisher,

@@ -18,7 +18,10 @@ pub const fn error(error: &Error) -> Verdict {
         Error::Failed(_) | Error::DiskFull(_) | Error::Segment(_) | Error::Closed | Error::Poisoned(_) => {
             Verdict::not_applied(Kind::Transient)
         }
-        Error::Expired { .. }
+        // Retries inside one deadline would not outlast the retention that makes room again.
+        Error::QuotaExceeded { .. }
+        | Error::Expired { .. }
+        | Error::FromTheFuture { .. }
         | Error::Denied
         | Error::Panicked { .. }
         | Error::Table(_)
