@@ -125,6 +125,18 @@ pub enum EntryKind {
         /// The version of its values.
         version: u32,
     },
+    /// Replies and receipts that had expired were deleted.
+    Swept {
+        /// How many rows of the two tiers.
+        rows: u64,
+    },
+    /// A person accepted the clock; the entry's time is the accepted one.
+    ClockAccepted {
+        /// Who.
+        decided_by: Option<String>,
+        /// Why.
+        reason: String,
+    },
     /// Its content was erased; that it happened is all that is told.
     Erased,
     /// Something the store did for itself.
@@ -394,9 +406,11 @@ fn kind(body: Body) -> Result<(EntryKind, Vec<TableChanges>), String> {
             (EntryKind::TableDeclared { table: table.name, version: table.version }, Vec::new())
         }
         Body::Resolve(resolve) => (EntryKind::Maintenance { name: "resolve" }, resolve.changes),
-        other @ (Body::ClockAccepted(_)
-        | Body::Sweep(_)
-        | Body::Erase(_)
+        Body::Sweep(sweep) => (EntryKind::Swept { rows: sweep.rows }, Vec::new()),
+        Body::ClockAccepted(clock) => {
+            (EntryKind::ClockAccepted { decided_by: clock.decided_by, reason: clock.reason }, Vec::new())
+        }
+        other @ (Body::Erase(_)
         | Body::Restore(_)
         | Body::Claim(_)
         | Body::Effect(_)

@@ -151,6 +151,12 @@ pub(super) struct UsageRow {
     pub(super) bytes: u64,
 }
 
+impl std::fmt::Display for UsageRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} receipts of {} bytes", self.receipts, self.bytes)
+    }
+}
+
 /// The key of the one row in [`System::Clock`].
 pub(super) const CLOCK_ACCEPTED: &[u8] = b"accepted";
 

@@ -129,7 +129,7 @@ fn due(rows: &impl Rows, from: ExpiryKey, now: TimestampMs) -> Result<Due, Engin
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Swept {
-    /// Replies and receipts that went; a receipt whose both deadlines had passed counts twice.
+    /// Replies and receipts that went meanwhile; a receipt whose both deadlines had passed counts twice.
     pub rows: u64,
     /// The clock is in doubt, so nothing is deleted; see [`Store::accept_clock`].
     pub paused: Option<ClockState>,
@@ -145,12 +145,14 @@ impl Store {
     ///
     /// As [`Store::write`]. What was swept before the error stays swept.
     pub fn sweep(&self, mut progress: impl FnMut(u64)) -> Result<Swept, Error> {
-        let mut swept = Swept { rows: 0, paused: None };
+        let counter = &self.shared().counters.swept;
+        let before = counter.get();
+        let swept = |paused| Swept { rows: counter.get() - before, paused };
         let mut sweeper = Sweeper::default();
         loop {
             let state = self.shared().time.state();
             if state != ClockState::Good {
-                return Ok(Swept { paused: Some(state), ..swept });
+                return Ok(swept(Some(state)));
             }
             let (sender, receiver) = crate::base::sync::mpsc::channel();
             let position = self.commit_own(move |context| {
@@ -162,14 +164,13 @@ impl Store {
             })?;
             let Ok((back, rows)) = receiver.recv() else { return Err(Error::Closed) };
             if position.is_none() {
-                return Ok(swept);
+                return Ok(swept(None));
             }
             // Rows that moved to their second deadline may be due too, and stand before where this one stopped.
             sweeper = back;
             sweeper.committed(Some(FIRST));
-            swept.rows += rows;
-            self.shared().counters.swept.add(rows);
-            progress(swept.rows);
+            counter.add(rows);
+            progress(swept(None).rows);
         }
     }
 }

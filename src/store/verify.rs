@@ -1,6 +1,6 @@
 //! The checker of a whole store: log, receipts, replies, expiry, rows and the state file. It changes nothing.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::log::{Extent, LogReader, check_all};
 use crate::state::{ALL, Codec, EngineError, RowRange, Rows, TableDeclaration, TableId, View, open_sealed};
 
 use super::rows::{
-    ExpiryRow, ReceiptRow, SYSTEM_TABLES, ScopeRow, SlotRow, System, Tier, expiry_key, open_row, sequence_key,
-    slot_key_of,
+    ExpiryRow, ReceiptRow, SCOPE_BYTES, SYSTEM_TABLES, ScopeRow, SlotRow, System, Tier, UsageRow, expiry_key, open_row,
+    sequence_key, slot_key_of,
 };
 use super::shared::Shared;
 
@@ -23,7 +23,8 @@ use super::shared::Shared;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// What was being checked: "log", "receipts", "replies", "expiry", "tables" or "state file".
+    /// What was being checked: "log", "receipts", "replies", "expiry", "usage", "scopes", "tables" or "state
+    /// file".
     pub check: &'static str,
     /// What is wrong, naming the file and place, or the table and row.
     pub message: String,
@@ -80,8 +81,14 @@ pub(super) fn verify(shared: &Arc<Shared>) -> Result<VerifyReport, Error> {
     // No segment goes while it is read.
     let _held = shared.history.hold();
     let published = shared.publisher.load();
-    let mut checker =
-        Checker { shared, view: &published.view, durable: published.position, report: VerifyReport::default() };
+    let mut checker = Checker {
+        shared,
+        view: &published.view,
+        durable: published.position,
+        report: VerifyReport::default(),
+        scopes: HashSet::new(),
+        usage: BTreeMap::new(),
+    };
     let outcome = checker.run();
     let Checker { report, .. } = checker;
     outcome.map_err(|error| {
@@ -111,6 +118,10 @@ struct Checker<'a> {
     view: &'a View,
     durable: Position,
     report: VerifyReport,
+    /// The scopes that have receipts or claims.
+    scopes: HashSet<[u8; SCOPE_BYTES]>,
+    /// What the receipts of each tenant take, counted anew.
+    usage: BTreeMap<String, UsageRow>,
 }
 
 impl Checker<'_> {
@@ -119,6 +130,8 @@ impl Checker<'_> {
         let logged = self.check_receipts()?;
         self.check_replies(&logged)?;
         self.check_expiry()?;
+        self.check_usage()?;
+        self.check_scopes()?;
         self.check_entries()?;
         self.check_tables()
     }
@@ -179,13 +192,18 @@ impl Checker<'_> {
                 self.report.note("receipts", format!("the key {} is too short", key.escape_ascii()));
                 continue;
             };
-            if self.find::<ScopeRow>("receipts", System::Scopes, scope)?.is_none() {
+            let names = self.find::<ScopeRow>("receipts", System::Scopes, scope)?;
+            if names.is_none() {
                 self.report.note("receipts", format!("row {} has no scope", key.escape_ascii()));
             }
+            self.scopes.insert(*scope);
             match self.open::<SlotRow>("receipts", System::Slots, key, &bytes) {
                 Some(SlotRow::Receipt(receipt)) => {
                     self.report.receipts += 1;
                     replies.insert(receipt.position.sequence);
+                    if let Some(names) = names {
+                        self.count(names.tenant, key, &receipt)?;
+                    }
                     self.check_receipt(key, &receipt)?;
                 }
                 Some(SlotRow::Claim(_)) => self.report.claims += 1,
@@ -219,6 +237,43 @@ impl Checker<'_> {
         let reply = self.find::<Reply>("receipts", System::Replies, &sequence_key(at.sequence))?;
         if reply.is_none() && !swept && !receipt.reply_erased {
             self.report.note("receipts", format!("the receipt at {at} has lost its reply"));
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, tenant: String, key: &[u8], receipt: &ReceiptRow) -> Result<(), EngineError> {
+        let reply = self.view.get(System::Replies.id(), &sequence_key(receipt.position.sequence))?;
+        let usage = self.usage.entry(tenant).or_default();
+        usage.receipts += 1;
+        usage.bytes += key.len() as u64 + reply.map_or(0, |reply| reply.len() as u64);
+        Ok(())
+    }
+
+    /// What is kept of each tenant's usage is what its receipts take.
+    fn check_usage(&mut self) -> Result<(), EngineError> {
+        let mut counted = std::mem::take(&mut self.usage);
+        for row in self.scan(System::Usage)? {
+            let (key, bytes) = row?;
+            let Some(kept) = self.open::<UsageRow>("usage", System::Usage, key.key(), &bytes) else { continue };
+            let tenant = String::from_utf8_lossy(key.key()).into_owned();
+            let found = counted.remove(&tenant).unwrap_or_default();
+            if kept != found {
+                self.report.note("usage", format!("tenant {tenant} has {found}, and {kept} was counted"));
+            }
+        }
+        for (tenant, found) in counted {
+            self.report.note("usage", format!("tenant {tenant} has {found}, and nothing was counted"));
+        }
+        Ok(())
+    }
+
+    /// The names of a scope go with its last receipt.
+    fn check_scopes(&mut self) -> Result<(), EngineError> {
+        for row in self.scan(System::Scopes)? {
+            let (key, _) = row?;
+            if key.key().try_into().is_ok_and(|scope: [u8; SCOPE_BYTES]| !self.scopes.contains(&scope)) {
+                self.report.note("scopes", format!("scope {} has no receipt", key.key().escape_ascii()));
+            }
         }
         Ok(())
     }

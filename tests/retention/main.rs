@@ -1,0 +1,7 @@
+//! What is kept, for how long, how much of it, and what a clock may do to it.
+
+mod clock;
+mod keys;
+mod limits;
+mod support;
+mod sweep;
