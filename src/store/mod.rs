@@ -11,6 +11,7 @@ mod apply;
 mod batch;
 mod builder;
 mod clock;
+mod compact;
 mod counters;
 mod explain;
 mod export;
@@ -69,6 +70,7 @@ use crate::protocol::minted::minted_at;
 
 pub use builder::StoreBuilder;
 pub use clock::ClockAccepted;
+pub use compact::Compacted;
 pub use explain::{Explanation, KeyActivity, KeyEvent, KeyEventKind, NextAnswer};
 pub use export::{ExportError, Exported};
 pub use follow::{Change, Entry, EntryKind, LogFollower, LogReadError, LogStart};

@@ -31,6 +31,8 @@ use super::shared::{Readers, Shared, next_number};
 use super::time::StoreTime;
 
 pub(super) const STATE: &str = "state.redb";
+/// A state file that is being written and takes the other's place. Left over, it is removed.
+pub(super) const STATE_NEW: &str = "state.redb.new";
 
 /// What a directory holds.
 #[derive(Debug, PartialEq, Eq)]
@@ -150,6 +152,7 @@ fn clear_unfinished(disk: &dyn Disk) -> Result<(), OpenError> {
 fn open_existing(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Result<Opened, OpenError> {
     let identity = Identity::read(&**disk)?;
     let store_id = StoreId(identity.store_id);
+    remove_leftover_state(&**disk);
     let meta = look_at_state(builder, &**disk, store_id)?;
     if meta.epoch == 0 {
         return Err(OpenError::Damaged { file: STATE.to_owned(), reason: "its creation was not finished".to_owned() });
@@ -164,6 +167,15 @@ fn open_existing(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate)
     let (engine, snapshot) =
         Engine::open(backend, Arc::clone(&builder.catalog), store_id.as_u128(), builder.limits.cache_bytes)?;
     Ok(Opened { identity, engine, snapshot, log })
+}
+
+/// What a compaction left that was not finished.
+fn remove_leftover_state(disk: &dyn Disk) {
+    match disk.remove(STATE_NEW) {
+        Ok(()) => tracing::debug!("an unfinished state file was removed"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!(%error, "an unfinished state file cannot be removed; it is in nobody's way"),
+    }
 }
 
 fn new_epoch(builder: &StoreBuilder) -> NewEpoch {
@@ -244,7 +256,7 @@ fn catch_up(
     let store_id = StoreId(identity.store_id);
     let remover = Remover::new(Arc::clone(disk), store_id, &builder.limits, Arc::clone(&history));
     let clock = Arc::clone(&builder.clock);
-    let mut folder = Folder::new(engine, gate.clone(), Arc::clone(disk), clock, &builder.limits, remover);
+    let mut folder = Folder::new(engine, gate.clone(), Arc::clone(disk), clock, &builder.limits, remover, meta);
     let mut overlay = Overlay::new(&View::new(snapshot));
     let mut position = Position { epoch: meta.applied_epoch, sequence: meta.applied_sequence };
     let mut last_time = TimestampMs(meta.clock_mark_ms);
@@ -339,7 +351,7 @@ fn start(
         redaction: builder.redaction,
         publisher: Publisher::new(Published { view: state.view, position: state.position }),
         poison: super::poison::Poison::default(),
-        state_file: gate,
+        state_file: parking_lot::RwLock::new(gate),
         counters: super::counters::Counters::default(),
         measures: super::measures::Measures::default(),
         activity: super::activity::Activity::default(),

@@ -21,7 +21,7 @@ use crate::state::{MemoryMap, Meta, View};
 
 use super::answers::{self, Answers, NoRoom};
 use super::batch::Batch;
-use super::folder::{Fold, Folded, Folder, StateCheck, Task};
+use super::folder::{CompactNews, Fold, Folded, Folder, StateCheck, Task};
 use super::job::Job;
 use super::mutation;
 use super::published::Published;
@@ -39,6 +39,8 @@ pub(super) enum Control {
     Folded(Folded),
     /// Somebody wants the pages of the state file checked.
     CheckState(Sender<StateCheck>),
+    /// Somebody wants the state file rewritten.
+    Compact(Sender<CompactNews>),
 }
 
 /// Where folds go.
@@ -172,7 +174,17 @@ impl Writer {
     /// Runs one fold on the caller's thread, or removes one old log segment, if either is due.
     fn run_manual_task(&mut self) -> bool {
         let FolderLink::Manual { folder, tasks } = &mut self.folder else { return false };
-        let Some(task) = tasks.pop_front() else { return folder.remove_one() };
+        let Some(task) = tasks.pop_front() else {
+            if folder.remove_one() {
+                return true;
+            }
+            let (folded, more) = folder.compact_one();
+            let worked = more || folded.is_some();
+            if let Some(folded) = folded {
+                self.take_folded(folded);
+            }
+            return worked;
+        };
         if let Some(folded) = folder.run(task) {
             self.take_folded(folded);
         }
@@ -227,7 +239,8 @@ impl Writer {
     /// After one call of the state file that failed, redb answers no more, reads included: no closure could be sure of
     /// a row. What is with the log is not touched by it.
     fn stop_if_state_failed(&self) {
-        if let Some(cause) = self.shared.state_file.failure()
+        let failure = self.shared.state_file.read().failure().map(str::to_owned);
+        if let Some(cause) = failure
             && self.shared.poison.get().is_none()
         {
             self.shared.stop(format!("the state file: {cause}"), HashSet::new());
@@ -369,6 +382,7 @@ impl Writer {
         match control {
             Control::Folded(folded) => self.take_folded(folded),
             Control::CheckState(reply) => self.send(Task::Check(reply)),
+            Control::Compact(news) => self.send(Task::Compact(news)),
         }
     }
 
@@ -393,6 +407,16 @@ impl Writer {
                 if let Some(fold) = fold {
                     self.send(Task::Fold(fold));
                 }
+            }
+            Folded::Replaced { snapshot, gate, done } => {
+                *self.shared.state_file.write() = gate;
+                let before = self.shared.publisher.load();
+                let view = View { base: snapshot, ..before.view.clone() };
+                let position = before.position;
+                drop(before);
+                let old = self.shared.publisher.publish(Published { view, position });
+                self.send(Task::Discard(old));
+                done.say();
             }
             Folded::Failed(cause) => {
                 self.fold_failed = true;

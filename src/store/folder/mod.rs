@@ -1,7 +1,9 @@
 //! The folder: writes frozen maps into redb off the writer's path, and makes checkpoints.
 
+mod compaction;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::clock::Clock;
@@ -14,6 +16,8 @@ use crate::state::{Engine, EngineError, FoldDurability, MemoryMap, Meta, Snapsho
 use super::history::Remover;
 use super::open::STATE;
 use super::published::Published;
+pub(super) use compaction::CompactNews;
+use compaction::{Compaction, Retired};
 
 /// One frozen map and how far it reaches.
 #[derive(Debug)]
@@ -32,6 +36,8 @@ pub(super) enum Task {
     Discard(Arc<Published>),
     /// Check the pages of the state file, between two folds.
     Check(Sender<StateCheck>),
+    /// Rewrite the state file, a little at a time.
+    Compact(Sender<CompactNews>),
     /// The last fold, as a checkpoint; then the engine is dropped.
     Finish(Fold),
 }
@@ -48,10 +54,27 @@ pub(super) enum Folded {
         /// How long it took, if it was a checkpoint.
         checkpoint: Option<Duration>,
     },
+    /// The state file is another one: publish this snapshot, and watch this gate.
+    Replaced { snapshot: Arc<Snapshot>, gate: WriteGate, done: Done },
     /// Nothing more will be folded.
     Failed(String),
     /// The final checkpoint is durable.
     Finished,
+}
+
+/// Said when what the folder told was dealt with.
+pub(super) struct Done(Box<dyn FnOnce() + Send>);
+
+impl Done {
+    pub(super) fn say(self) {
+        (self.0)();
+    }
+}
+
+impl std::fmt::Debug for Done {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Done")
+    }
 }
 
 /// Owns redb.
@@ -67,6 +90,12 @@ pub(super) struct Folder {
     disk: Arc<dyn Disk>,
     cache_bytes: usize,
     remover: Remover,
+    /// What the last fold said of the state.
+    last_meta: Meta,
+    /// Snapshots of the engine that somebody may still read.
+    given: Vec<Weak<Snapshot>>,
+    compaction: Option<Compaction>,
+    retired: Vec<Retired>,
 }
 
 impl Folder {
@@ -77,6 +106,7 @@ impl Folder {
         clock: Arc<dyn Clock>,
         limits: &Limits,
         remover: Remover,
+        meta: Meta,
     ) -> Self {
         Self {
             engine,
@@ -89,11 +119,16 @@ impl Folder {
             disk,
             cache_bytes: limits.cache_bytes,
             remover,
+            last_meta: meta,
+            given: Vec::new(),
+            compaction: None,
+            retired: Vec::new(),
         }
     }
 
     /// Does one task. `None` if there is nothing to say about it.
     pub(super) fn run(&mut self, task: Task) -> Option<Folded> {
+        self.retired.retain(Retired::is_read);
         let outcome = catch_unwind(AssertUnwindSafe(|| match task {
             Task::Fold(fold) => self.fold(&fold).map(Some),
             Task::Discard(view) => {
@@ -103,6 +138,10 @@ impl Folder {
             Task::Check(reply) => {
                 // Whoever asked may have left.
                 drop(reply.send(self.check()));
+                Ok(None)
+            }
+            Task::Compact(news) => {
+                self.begin_compaction(news);
                 Ok(None)
             }
             Task::Finish(fold) => self.finish(&fold).map(Some),
@@ -134,7 +173,11 @@ impl Folder {
             self.engine.fold(&fold.map, meta, FoldDurability::Volatile)?;
             self.fold_time_since_checkpoint += self.clock.monotonic().saturating_sub(started);
         }
-        let snapshot = self.engine.snapshot()?;
+        self.last_meta = fold.meta;
+        if let Some(compaction) = &mut self.compaction {
+            compaction.note(&fold.map, fold.meta);
+        }
+        let snapshot = self.snapshot()?;
         let took = self.clock.monotonic().saturating_sub(started);
         Ok(Folded::Done { snapshot, checkpoint: checkpoint.then_some(took) })
     }
@@ -151,7 +194,15 @@ impl Folder {
         Ok(())
     }
 
+    fn snapshot(&mut self) -> Result<Arc<Snapshot>, EngineError> {
+        let snapshot = self.engine.snapshot()?;
+        self.given.retain(|given| given.strong_count() > 0);
+        self.given.push(Arc::downgrade(&snapshot));
+        Ok(snapshot)
+    }
+
     fn finish(&mut self, fold: &Fold) -> Result<Folded, EngineError> {
+        self.abandon_compaction("the store is being closed");
         self.checkpoint(fold)?;
         self.gate.refuse();
         self.remover.finish();
@@ -170,6 +221,14 @@ impl Folder {
         })
     }
 
+    /// Does a little of a compaction. Returns what is to be said, and whether there may be more to do.
+    pub(super) fn compact_one(&mut self) -> (Option<Folded>, bool) {
+        catch_unwind(AssertUnwindSafe(|| self.compact())).unwrap_or_else(|_| {
+            self.abandon_compaction("it panicked");
+            (None, false)
+        })
+    }
+
     /// redb's own check, on a copy that keeps every write in memory: it repairs what it finds, and this changes nothing.
     /// It sees the last checkpoint, behind which the log stands.
     fn check(&self) -> StateCheck {
@@ -183,7 +242,7 @@ impl Folder {
     pub(super) fn fold_at_open(&mut self, fold: &Fold) -> Result<Arc<Snapshot>, EngineError> {
         match self.fold(fold)? {
             Folded::Done { snapshot, .. } => Ok(snapshot),
-            Folded::Failed(_) | Folded::Finished => self.engine.snapshot(),
+            Folded::Replaced { .. } | Folded::Failed(_) | Folded::Finished => self.snapshot(),
         }
     }
 }
