@@ -52,6 +52,16 @@ pub enum Step {
     Finish(Ending, Box<Report>),
 }
 
+/// A step of the drivers in here.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Wait(Duration),
+    Queue(Option<Duration>),
+    Send(Attempt),
+    /// It ended at this moment: take the report.
+    Finish(Ending, Duration),
+}
+
 /// One logical operation.
 #[derive(Debug)]
 pub struct Flow {
@@ -115,6 +125,16 @@ impl Flow {
 
     /// What to do next.
     pub fn step(&mut self, now: Duration) -> Step {
+        match self.advance(now) {
+            Next::Wait(until) => Step::Wait(until),
+            Next::Queue(until) => Step::Queue(until),
+            Next::Send(attempt) => Step::Send(attempt),
+            Next::Finish(ending, at) => Step::Finish(ending, Box::new(self.report(at))),
+        }
+    }
+
+    /// The same without the report, which is large.
+    pub(crate) fn advance(&mut self, now: Duration) -> Next {
         loop {
             if self.is_cancelled() {
                 self.cancel(now);
@@ -131,7 +151,7 @@ impl Flow {
                 }
                 state @ (State::Breaker { until, .. } | State::Backoff { until, .. }) => {
                     self.state = state;
-                    return Step::Wait(until);
+                    return Next::Wait(until);
                 }
                 State::Queued { since, until, place, retry } => {
                     if let Some(permit) = place.take() {
@@ -142,17 +162,17 @@ impl Flow {
                         self.stop(Stop::new(StopReason::Deadline, Phase::Pool), now);
                     } else {
                         self.state = State::Queued { since, until, place, retry };
-                        return Step::Queue(until);
+                        return Next::Queue(until);
                     }
                 }
                 State::InFlight { first, hedge } => {
                     let attempt = first.as_ref().or(hedge.as_deref()).map(|sent| sent.attempt.clone());
                     self.state = State::InFlight { first, hedge };
-                    return Step::Send(attempt.expect("an attempt is under way"));
+                    return Next::Send(attempt.expect("an attempt is under way"));
                 }
                 State::Ended(ending, at) => {
                     self.state = State::Ended(ending, at);
-                    return Step::Finish(ending, Box::new(self.report(at)));
+                    return Next::Finish(ending, at);
                 }
                 State::Moving => unreachable!("a step ends in a state"),
             }
@@ -260,11 +280,15 @@ impl Flow {
 
     /// Takes what an attempt came to.
     pub fn answered(&mut self, attempt: &Attempt, now: Duration, draw: u64, answered: Answered) {
-        let Some(sent) = self.take_sent(attempt) else { return };
+        self.hear(attempt.number(), now, draw, answered);
+    }
+
+    pub(crate) fn hear(&mut self, number: u32, now: Duration, draw: u64, answered: Answered) {
+        let Some(sent) = self.take_sent(number) else { return };
         let (failure, cost) = match answered {
             Answered::Success { cost, .. } => (None, cost),
             Answered::Failed { verdict, cost } => (Some(verdict), cost),
-            Answered::TimedOut(limit) => (Some(timed_out(limit, attempt)), 0),
+            Answered::TimedOut(limit) => (Some(timed_out(limit, &sent.attempt)), 0),
         };
         self.cost = self.cost.saturating_add(cost);
         let full_time = sent.full_time || matches!(answered, Answered::TimedOut(limit) if limit != Limit::Total);
@@ -275,7 +299,7 @@ impl Flow {
                 self.finish(Ending::Success { replayed, late }, now);
             }
             (_, Some(verdict)) => {
-                self.knowledge.learn(self.spec.class, &verdict, attempt.number());
+                self.knowledge.learn(self.spec.class, &verdict, number);
                 // Another one is still under way, and may bring the answer.
                 if !matches!(self.state, State::InFlight { .. }) {
                     self.after_failure(&verdict, now, draw);
@@ -285,9 +309,9 @@ impl Flow {
         }
     }
 
-    fn take_sent(&mut self, attempt: &Attempt) -> Option<Sent> {
+    fn take_sent(&mut self, number: u32) -> Option<Sent> {
         let State::InFlight { first, hedge } = &mut self.state else { return None };
-        let is_it = |sent: &Sent| sent.attempt.number() == attempt.number();
+        let is_it = |sent: &Sent| sent.attempt.number() == number;
         let taken = first.take_if(|sent| is_it(sent)).or_else(|| hedge.take_if(|sent| is_it(sent)).map(|sent| *sent));
         if let State::InFlight { first: None, hedge: None } = self.state {
             self.state = State::Moving;
@@ -427,9 +451,24 @@ impl Flow {
     }
 
     fn report(&self, now: Duration) -> Report {
+        self.report_with(self.spec.identity.clone(), now)
+    }
+
+    /// The report of a flow that nobody asks for anything any more.
+    pub(crate) fn take_report(&mut self, now: Duration) -> Report {
+        let identity = self.spec.identity.take();
+        self.report_with(identity, now)
+    }
+
+    /// The attempt that is under way, hedges aside.
+    pub(crate) const fn under_way(&self) -> Option<&Attempt> {
+        if let State::InFlight { first: Some(sent), .. } = &self.state { Some(&sent.attempt) } else { None }
+    }
+
+    fn report_with(&self, identity: Option<Identity>, now: Duration) -> Report {
         Report {
             attempts: self.attempts,
-            identity: self.spec.identity.clone(),
+            identity,
             duration: now.saturating_sub(self.started),
             waited_for_breaker: self.waited.breaker,
             waited_for_pool: self.waited.pool,

@@ -65,12 +65,14 @@ mod deadline;
 mod decide;
 mod driver;
 mod flow;
+mod fold;
 mod hedge;
 mod histogram;
 mod identity;
 mod knowledge;
 mod limits;
 mod measures;
+mod measures_table;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod observer;
