@@ -45,9 +45,12 @@ impl Caller {
     /// Begins an operation that the program drives itself: see [`Flow`].
     #[must_use]
     pub fn begin<P>(&self, call: Call<P>) -> Flow {
-        self.begin_spec(call.spec)
+        let flow = self.begin_spec(call.spec);
+        flow.announce();
+        flow
     }
 
+    /// As [`Caller::begin`], and not announced yet.
     pub(crate) fn begin_spec(&self, spec: Spec) -> Flow {
         let draws = [self.0.random.draw(), self.0.random.draw()];
         Flow::begin(Arc::clone(&self.0), spec, self.0.clock.monotonic(), draws)

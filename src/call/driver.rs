@@ -52,6 +52,7 @@ where
     Fut: Future<Output = Returned<T, E>>,
 {
     let mut flow = caller.begin_spec(spec);
+    flow.announce();
     let mut brought = Brought::NOTHING;
     let spans = Spans::new(&flow);
     // Read again after whatever takes time, and only then.

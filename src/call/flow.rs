@@ -86,6 +86,7 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// Say [`Flow::announce`] next. Apart from it, so that so large a thing is made where it stays.
     pub(crate) fn begin(core: Arc<Core>, spec: Spec, now: Duration, draws: [u64; 2]) -> Self {
         let own = Deadline::after(now, spec.within.unwrap_or(core.policy.total));
         let inherited = spec.inherited.as_ref();
@@ -99,7 +100,7 @@ impl Flow {
         let population = Population { operation: spec.operation, tenant: spec.tenant.clone() };
         let breaker = core.breakers.as_ref().and_then(|breakers| breakers.get(&population, now));
         let watched = !core.observers.is_empty();
-        let flow = Self {
+        Self {
             core,
             identity_hash: if watched { spec.identity.as_ref().map(Identity::hash) } else { None },
             cancel: spec.cancel.as_ref().map(Cancel::listen),
@@ -115,12 +116,15 @@ impl Flow {
             attempts: 0,
             waited: Waited::default(),
             cost: 0,
-        };
-        flow.observe(|labels| Event::OperationStarted { labels });
-        if flow.core.breakers.is_some() && flow.breaker.is_none() {
-            flow.observe(|labels| Event::BreakerUntracked { labels });
         }
-        flow
+    }
+
+    /// It was begun.
+    pub(crate) fn announce(&self) {
+        self.observe(|labels| Event::OperationStarted { labels });
+        if self.core.breakers.is_some() && self.breaker.is_none() {
+            self.observe(|labels| Event::BreakerUntracked { labels });
+        }
     }
 
     /// What to do next.
