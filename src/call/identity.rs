@@ -21,8 +21,12 @@ use crate::base::position::TimestampMs;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
     key: Key,
-    fingerprint: Option<Box<[u8]>>,
+    /// Most have none, and an identity is in every report and every attempt: so a thin pointer.
+    fingerprint: Option<Box<Fingerprint>>,
 }
+
+#[derive(Clone, PartialEq, Eq)]
+struct Fingerprint(Vec<u8>);
 
 impl Identity {
     /// A new identity, as a UUID of version 7: keys that were minted together stand together in an index.
@@ -49,7 +53,7 @@ impl Identity {
     /// [`Identity::compare`] can tell this operation from another one under the same key.
     #[must_use]
     pub fn fingerprint(self, fingerprint: impl Into<Vec<u8>>) -> Self {
-        Self { fingerprint: Some(fingerprint.into().into()), ..self }
+        Self { fingerprint: Some(Box::new(Fingerprint(fingerprint.into()))), ..self }
     }
 
     /// The key, to be sent with every attempt.
@@ -65,7 +69,7 @@ impl Identity {
             return Ownership::Other;
         }
         match (self.fingerprint.as_deref(), fingerprint) {
-            (Some(own), Some(found)) if own == found => Ownership::Ours,
+            (Some(Fingerprint(own)), Some(found)) if own == found => Ownership::Ours,
             (Some(_), Some(_)) => Ownership::Other,
             (None, _) | (_, None) => Ownership::Unknown,
         }
