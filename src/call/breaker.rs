@@ -170,6 +170,7 @@ impl Breaker {
 
     fn change(&self, inner: &mut Inner, phase: Phase) {
         if matches!(phase, Phase::Closed) {
+            // A thread that was held up since before it opened may still add one good sample to this.
             self.window.clear();
         }
         inner.generation += 1;

@@ -449,9 +449,11 @@ impl Flow {
         if self.core.observers.is_empty() {
             return;
         }
-        let report = self.report(now);
+        // The identity is lent to the report, not cloned.
+        let report = self.take_report(now);
         let degraded = self.spec.fallback && ending.allows_fallback();
         self.observe(|labels| Event::OperationFinished { labels, ending: &ending, report: &report, degraded });
+        self.spec.identity = report.identity;
     }
 
     fn report(&self, now: Duration) -> Report {

@@ -6,6 +6,8 @@ use crate::base::invalid::Invalid;
 use crate::base::name::Key;
 use crate::base::position::TimestampMs;
 
+use super::fold;
+
 /// What a logical operation is known by on the other side: its key, and what its request amounts to.
 ///
 /// Write the key down before the first attempt if the operation must survive this process:
@@ -78,9 +80,8 @@ impl Identity {
     /// What stands for the key where keys must not appear, as in logs. It is the same in every process.
     #[must_use]
     pub fn hash(&self) -> u64 {
-        // FNV-1a. Keys are random: nothing can be concluded from their hash.
-        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        self.key.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step)
+        // Keys are random: nothing can be concluded from their hash.
+        fold::hash(self.key.as_bytes())
     }
 }
 

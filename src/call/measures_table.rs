@@ -71,7 +71,8 @@ impl Table {
 
     /// All slots, beginning where the name belongs.
     fn probe(&self, operation: &str) -> impl Iterator<Item = &OnceLock<Box<Class>>> {
-        let first = usize::try_from(fold::hash(operation) % SLOTS as u64).expect("below the number of slots");
+        let first =
+            usize::try_from(fold::hash(operation.as_bytes()) % SLOTS as u64).expect("below the number of slots");
         self.slots[first..].iter().chain(&self.slots[..first])
     }
 }
