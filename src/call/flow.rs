@@ -12,6 +12,7 @@
 //!
 //! A flow that is dropped before its end was cancelled: places, probes and retries that it holds go back.
 
+mod ending;
 mod state;
 
 use std::sync::Arc;
@@ -29,12 +30,12 @@ use super::deadline::Deadline;
 use super::decide::{Situation, StopReason, decide};
 use super::identity::Identity;
 use super::knowledge::{Knowledge, Stop};
-use super::limits::{Limit, Stage};
+use super::limits::Limit;
 use super::observer::{Event, Labels, WaitSource};
 use super::outcome::{Ending, Phase, Report};
 use super::purpose::Spec;
 use super::trace::TraceId;
-use super::verdict::{Health, Kind, Verdict};
+use super::verdict::{Health, Verdict};
 
 use state::{Sent, State, Waited, timed_out};
 
@@ -399,89 +400,9 @@ impl Flow {
         waits && self.cancel.as_ref().is_some_and(Listener::is_cancelled)
     }
 
-    /// Ends it here. What may have been done stays uncertain.
-    pub fn cancel(&mut self, now: Duration) {
-        match std::mem::replace(&mut self.state, State::Moving) {
-            State::Ended(ending, at) => self.state = State::Ended(ending, at),
-            State::InFlight { first, hedge } => {
-                for sent in [first, hedge.map(|sent| *sent)].into_iter().flatten() {
-                    let verdict = self.cancelled_attempt(&sent.attempt);
-                    self.knowledge.learn(self.spec.class, &verdict, sent.attempt.number());
-                    self.close(sent, now, 0, Some(verdict), false, 0);
-                }
-                self.stop(Stop::new(StopReason::Cancelled, Phase::Attempt), now);
-            }
-            State::Admission { .. }
-            | State::Breaker { .. }
-            | State::Queued { .. }
-            | State::Backoff { .. }
-            | State::Moving => self.stop(Stop::new(StopReason::Cancelled, Phase::Attempt), now),
-        }
-    }
-
-    fn cancelled_attempt(&self, attempt: &Attempt) -> Verdict {
-        match attempt.stage() {
-            Stage::Connecting => Verdict::not_sent(Kind::Cancelled),
-            Stage::Unmarked | Stage::Sending | Stage::Receiving => Verdict::maybe_applied(Kind::Cancelled),
-        }
-    }
-
-    /// Breaker or pool do not let an attempt in.
-    fn shut_out(&mut self, reason: StopReason, retry_after: Option<Duration>, now: Duration) {
-        if self.tries > 0 {
-            self.observe(|labels| Event::RetrySuppressed { labels, reason });
-        }
-        self.stop(Stop { retry_after, ..Stop::new(reason, Phase::Breaker) }, now);
-    }
-
-    fn stop(&mut self, stop: Stop, now: Duration) {
-        self.finish(self.knowledge.conclude(stop), now);
-    }
-
-    fn finish(&mut self, ending: Ending, now: Duration) {
-        // Losers of a hedge: their places and probes go back before anybody hears of the end.
-        if let State::InFlight { first, hedge } = std::mem::replace(&mut self.state, State::Moving) {
-            for sent in [first, hedge.map(|sent| *sent)].into_iter().flatten() {
-                self.close(sent, now, 0, Some(Verdict::not_applied(Kind::Cancelled)), false, 0);
-            }
-        }
-        self.state = State::Ended(ending, now);
-        if self.core.observers.is_empty() {
-            return;
-        }
-        // The identity is lent to the report, not cloned.
-        let report = self.take_report(now);
-        let degraded = self.spec.fallback && ending.allows_fallback();
-        self.observe(|labels| Event::OperationFinished { labels, ending: &ending, report: &report, degraded });
-        self.spec.identity = report.identity;
-    }
-
-    fn report(&self, now: Duration) -> Report {
-        self.report_with(self.spec.identity.clone(), now)
-    }
-
-    /// The report of a flow that nobody asks for anything any more.
-    pub(crate) fn take_report(&mut self, now: Duration) -> Report {
-        let identity = self.spec.identity.take();
-        self.report_with(identity, now)
-    }
-
     /// The attempt that is under way, hedges aside.
     pub(crate) const fn under_way(&self) -> Option<&Attempt> {
         if let State::InFlight { first: Some(sent), .. } = &self.state { Some(&sent.attempt) } else { None }
-    }
-
-    fn report_with(&self, identity: Option<Identity>, now: Duration) -> Report {
-        Report {
-            attempts: self.attempts,
-            identity,
-            duration: now.saturating_sub(self.started),
-            waited_for_breaker: self.waited.breaker,
-            waited_for_pool: self.waited.pool,
-            waited_between: self.waited.between,
-            cost: self.cost,
-            trace: self.trace,
-        }
     }
 
     fn observe<'a>(&'a self, event: impl FnOnce(Labels<'a>) -> Event<'a>) {
@@ -515,15 +436,5 @@ impl Flow {
 
     pub(crate) const fn listener(&self) -> Option<&Listener> {
         self.cancel.as_ref()
-    }
-}
-
-impl Drop for Flow {
-    fn drop(&mut self) {
-        if !matches!(self.state, State::Ended(..)) {
-            // Whoever drops it hears no outcome; those who watch do.
-            let now = self.core.clock.monotonic();
-            self.cancel(now);
-        }
     }
 }

@@ -62,7 +62,7 @@ const CASES: &[(&str, &[&str])] = &[
     ),
     (
         "Overload is answered, and retried at once. Not retried, counted.",
-        &["an_overload_that_is_answered_is_not_retried"],
+        &["an_overload_that_is_answered_is_not_retried", "outcomes_are_counted_with_their_phase_cause_and_reason"],
     ),
     (
         "Attempt 64 overflows the delay; jitter of zero spins. It saturates, the cap holds, a floor is kept.",
