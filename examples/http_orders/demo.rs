@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::client::Orders;
-use crate::proxy::Upstream;
+use crate::proxy::{Harm, Upstream};
 use crate::{Ended, Failed, proxy};
 
 /// Customers who order at the same time.
@@ -79,8 +79,8 @@ pub(crate) async fn run(orders: u32, seed: u64, kills: u32) -> Result<Ended, Fai
     let (mut orders_done, mut killed) = (0_u64, 0);
     while settled.recv().await.is_some() {
         orders_done += 1;
-        // While others have requests open.
         if killed < kills && orders_done * u64::from(kills + 1) >= u64::from(orders) * u64::from(killed + 1) {
+            until_a_request_is_open(&harm).await;
             service.kill()?;
             service = Service::start(&store)?;
             upstream.set(service.address);
@@ -125,6 +125,16 @@ pub(crate) async fn run(orders: u32, seed: u64, kills: u32) -> Result<Ended, Fai
         return Ok(Ended::NotExercised);
     }
     Ok(Ended::Right)
+}
+
+/// Or for a second: towards the end there may be none.
+async fn until_a_request_is_open(harm: &Harm) {
+    let open = async {
+        while harm.open.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    drop(tokio::time::timeout(Duration::from_secs(1), open).await);
 }
 
 /// The orders of one customer, one after the other. Every tenth is one of nothing, which the business refuses.

@@ -16,6 +16,8 @@ pub(crate) struct Harm {
     pub(crate) stalled: AtomicU64,
     /// The service had the whole request and ended before it answered.
     pub(crate) unanswered: AtomicU64,
+    /// Requests that the service has, and has not begun to answer, at the moment.
+    pub(crate) open: AtomicU64,
 }
 
 /// Where the service listens at the moment.
@@ -55,8 +57,7 @@ async fn pass(mut client: TcpStream, upstream: SocketAddr, chance: u64, harm: Ar
     match chance {
         0 | 1 => {
             let request = read_request(&mut client).await?;
-            server.write_all(&request).await?;
-            answered(&mut server, &harm).await?;
+            ask(&mut server, &request, &harm).await?;
             harm.replies_lost.fetch_add(1, Ordering::Relaxed);
         }
         2 => {
@@ -66,16 +67,14 @@ async fn pass(mut client: TcpStream, upstream: SocketAddr, chance: u64, harm: Ar
         }
         3 => {
             let request = read_request(&mut client).await?;
-            server.write_all(&request).await?;
-            answered(&mut server, &harm).await?;
+            ask(&mut server, &request, &harm).await?;
             harm.stalled.fetch_add(1, Ordering::Relaxed);
             // Until the client gives up.
             client.read_to_end(&mut Vec::new()).await?;
         }
         _ => {
             let request = read_request(&mut client).await?;
-            server.write_all(&request).await?;
-            let first = answered(&mut server, &harm).await?;
+            let first = ask(&mut server, &request, &harm).await?;
             client.write_u8(first).await?;
             copy_bidirectional(&mut client, &mut server).await?;
         }
@@ -83,9 +82,12 @@ async fn pass(mut client: TcpStream, upstream: SocketAddr, chance: u64, harm: Ar
     Ok(())
 }
 
-/// The service has begun to answer, so it was done.
-async fn answered(server: &mut TcpStream, harm: &Harm) -> std::io::Result<u8> {
+/// Hands the request over, and waits until the service has begun to answer, so it was done.
+async fn ask(server: &mut TcpStream, request: &[u8], harm: &Harm) -> std::io::Result<u8> {
+    server.write_all(request).await?;
+    harm.open.fetch_add(1, Ordering::Relaxed);
     let first = server.read_u8().await;
+    harm.open.fetch_sub(1, Ordering::Relaxed);
     if first.is_err() {
         harm.unanswered.fetch_add(1, Ordering::Relaxed);
     }
