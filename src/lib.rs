@@ -85,8 +85,8 @@ pub use state::{
 };
 #[cfg(feature = "store")]
 pub use store::{
-    Change, ClockAccepted, Compacted, Entry, EntryKind, Explanation, ExportError, Exported, KeyActivity, KeyEvent,
-    KeyEventKind, LateRetries, ListedReceipt, LogFollower, LogReadError, LogStart, NextAnswer, OpenError, Problem,
-    Quota, RawRow, RawRows, ReadView, ReceiptFilter, Receipts, Stats, Store, StoreBuilder, Swept, TableInfo,
-    TenantUsage, Ticket, Tx, VerifyReport, Written,
+    Change, ClockAccepted, Compacted, Entry, EntryKind, Erase, Erased, Erasure, Explanation, ExportError, Exported,
+    KeyActivity, KeyEvent, KeyEventKind, LateRetries, ListedReceipt, LogFollower, LogReadError, LogStart, NextAnswer,
+    OpenError, Problem, Quota, RawRow, RawRows, ReadView, ReceiptFilter, Receipts, Stats, Store, StoreBuilder, Swept,
+    TableInfo, TenantUsage, Ticket, Tx, VerifyReport, Written,
 };

@@ -11,7 +11,6 @@ use crate::state::Overlay;
 
 use super::admit::Prepared;
 use super::queue::Lane;
-use super::shared::Shared;
 use super::ticket::Responder;
 use super::tx::Tx;
 
@@ -53,11 +52,8 @@ pub(super) type OwnWork = Box<dyn FnOnce(OwnContext<'_>) -> Result<Vec<Body>, Er
 
 /// What the records may rest on.
 pub(super) struct OwnContext<'a> {
-    pub(super) shared: &'a Shared,
     /// Everything before this change, the batch's earlier members included.
     pub(super) rows: &'a Overlay,
-    /// The sequence that the first record will have.
-    pub(super) next_sequence: u64,
     /// The store's time in the records' frames.
     pub(super) time: TimestampMs,
 }

@@ -291,7 +291,12 @@ fn catch_up(
                 clock_trusted_ms: clock_trusted.0,
                 ..meta
             };
-            let snapshot = folder.fold_at_open(&Fold { map, meta, log_bytes: std::mem::take(&mut log_bytes) })?;
+            let snapshot = folder.fold_at_open(&Fold {
+                map,
+                meta,
+                log_bytes: std::mem::take(&mut log_bytes),
+                forced: Vec::new(),
+            })?;
             let done = position.sequence.saturating_sub(total_start(log.durable, total));
             tracing::info!(done, total, "applying the log");
             overlay = Overlay::new(&View::new(snapshot));

@@ -9,13 +9,13 @@ use crate::base::encoding::{ENCODED_BYTES_USUAL, decode, encode_into};
 use crate::base::name::Slot;
 use crate::base::position::{Position, TimestampMs};
 use crate::base::receipt::{Outcome, ReceiptMeta};
-use crate::log::record::ClaimHolder;
+use crate::log::record::{ClaimHolder, EraseRecord};
 use crate::protocol::admission::Stored;
 use crate::protocol::identity::{Digest, ScopeHash};
 use crate::state::{Codec, TableId, begin_seal, finish_seal, open_sealed};
 
 /// The system tables, in the order of their fixed ids.
-pub(super) const SYSTEM_TABLES: [&str; 10] = [
+pub(super) const SYSTEM_TABLES: [&str; 11] = [
     "_counterfoil/scopes",
     "_counterfoil/slots",
     "_counterfoil/replies",
@@ -26,6 +26,7 @@ pub(super) const SYSTEM_TABLES: [&str; 10] = [
     "_counterfoil/clock",
     "_counterfoil/usage",
     "_counterfoil/activity",
+    "_counterfoil/erasures",
 ];
 
 /// One system table, by its place in [`SYSTEM_TABLES`].
@@ -51,6 +52,8 @@ pub(super) enum System {
     Usage,
     /// Key of a slot's row to how often it was replayed or refused.
     Activity,
+    /// Sequence of a decision to what it erased.
+    Erasures,
 }
 
 impl System {
@@ -161,6 +164,13 @@ pub(super) struct ActivityRow {
     pub(super) conflicts: u64,
     pub(super) since_ms: u64,
     pub(super) last_ms: u64,
+}
+
+/// An erasure that was decided: kept for ever, since a backup from before has to be erased again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ErasureRow {
+    pub(super) time_ms: u64,
+    pub(super) erase: EraseRecord,
 }
 
 impl std::fmt::Display for UsageRow {

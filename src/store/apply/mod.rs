@@ -5,6 +5,7 @@
 
 mod activity;
 mod claim;
+mod erase;
 mod operation;
 mod sweep;
 mod usage;
@@ -18,6 +19,7 @@ use super::rows::{CLOCK_ACCEPTED, ClockRow, System, SystemRowError, open_row, se
 use super::sweep::ExpiryKey;
 use activity::collect_activity;
 use claim::collect_claim;
+use erase::collect_erase;
 use operation::collect_operation;
 use sweep::collect_sweep;
 
@@ -139,12 +141,10 @@ fn collect(
         }
         Body::Sweep(sweep) => collect_sweep(rows, changes, sweep),
         Body::Activity(activity) => collect_activity(rows, changes, activity),
-        Body::Erase(_)
-        | Body::Restore(_)
-        | Body::Effect(_)
-        | Body::Callback(_)
-        | Body::Resolve(_)
-        | Body::Follower(_) => Err(ApplyError::Newer(record.body.kind())),
+        Body::Erase(erase) => collect_erase(rows, changes, frame, erase),
+        Body::Restore(_) | Body::Effect(_) | Body::Callback(_) | Body::Resolve(_) | Body::Follower(_) => {
+            Err(ApplyError::Newer(record.body.kind()))
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::clock::Clock;
+use crate::base::error::Error;
 use crate::base::limits::Limits;
 use crate::base::mutant::{self, Mutant};
 use crate::base::sync::mpsc::Sender;
@@ -26,6 +27,8 @@ pub(super) struct Fold {
     pub(super) meta: Meta,
     /// Bytes of log that led to this map.
     pub(super) log_bytes: u64,
+    /// Who asked for a checkpoint, after which the log holds no more than the next open needs.
+    pub(super) forced: Vec<Sender<Result<(), Error>>>,
 }
 
 /// What the writer sends.
@@ -161,7 +164,8 @@ impl Folder {
 
     fn fold(&mut self, fold: &Fold) -> Result<Folded, EngineError> {
         self.log_bytes_since_checkpoint += fold.log_bytes;
-        let checkpoint = self.log_bytes_since_checkpoint >= self.checkpoint_log_bytes
+        let checkpoint = !fold.forced.is_empty()
+            || self.log_bytes_since_checkpoint >= self.checkpoint_log_bytes
             || self.fold_time_since_checkpoint >= self.checkpoint_fold_time;
         let started = self.clock.monotonic();
         if checkpoint {
@@ -184,13 +188,21 @@ impl Folder {
 
     /// Makes everything folded durable, and says in the same commit from where on the log must be whole.
     fn checkpoint(&mut self, fold: &Fold) -> Result<(), EngineError> {
-        let log_floor = self.remover.plan(&fold.meta);
+        let log_floor =
+            if fold.forced.is_empty() { self.remover.plan(&fold.meta) } else { self.remover.plan_all(&fold.meta) };
         if mutant::is(Mutant::RemovedBeforeCheckpoint) {
             self.remover.checkpointed(log_floor);
             self.remover.finish();
         }
         self.engine.fold(&fold.map, Meta { log_floor, ..fold.meta }, FoldDurability::Checkpoint)?;
         self.remover.checkpointed(log_floor);
+        if !fold.forced.is_empty() {
+            let removed = self.remover.remove_all();
+            for reply in &fold.forced {
+                // Whoever asked may have left.
+                drop(reply.send(removed.clone().map_err(Error::Corrupt)));
+            }
+        }
         Ok(())
     }
 
