@@ -9,6 +9,7 @@ pub(crate) mod harness;
 pub(crate) mod hunt;
 pub(crate) mod lives;
 pub(crate) mod model;
+pub(crate) mod names;
 pub(crate) mod ordeal;
 pub(crate) mod phase;
 pub(crate) mod scale;

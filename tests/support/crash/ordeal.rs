@@ -9,6 +9,7 @@ use crate::crash::harness::{Process, Told};
 use crate::crash::hunt::{Effort, Scenario, sampled};
 use crate::crash::lives;
 use crate::crash::model::Tables;
+use crate::crash::names;
 use crate::crash::phase::{Course, Phase};
 use crate::crash::script::Step;
 
@@ -23,7 +24,9 @@ pub(crate) enum Ordeal {
     /// A sync of such a file fails, its data is taken for clean and never written. The process ends; another one opens
     /// the store and answers, from the cache or after the cache was emptied. Then the power is lost.
     FailedSync { of: &'static str },
-    /// The same, but from that sync on each of them reports success and makes nothing durable. No store survives this
+    /// A sync of a directory fails, and its names are taken for clean.
+    FailedDirectorySync,
+    /// As with `FailedSync`, but from that sync on each of them reports success and makes nothing durable. No store survives this
     /// (GUARANTEES.md, N2): it shows that the hunt would notice.
     LyingSyncs { of: &'static str },
     /// The power is lost at a disk operation, and again at every operation of the opening after it (or at one in so
@@ -70,12 +73,12 @@ impl Start {
         Self { disk, told, course: Course::of(&whole.disk, &whole.diary) }
     }
 
-    fn process(&self, workload: &Workload) -> Process {
+    pub(super) fn process(&self, workload: &Workload) -> Process {
         Process::with(self.disk.crash(&Survival::Nothing), workload.limits.clone(), self.told.clone())
     }
 }
 
-fn rest(scenario: &Scenario) -> &[Step] {
+pub(super) fn rest(scenario: &Scenario) -> &[Step] {
     &scenario.workload.script[scenario.begins_after.unwrap_or(0)..]
 }
 
@@ -93,6 +96,7 @@ impl Ordeal {
                 let with_cache = |(nth, cut)| [2 * nth, 2 * nth + 1].map(|point| (point, course.phase(cut)));
                 numbered.flat_map(with_cache).collect()
             }
+            Self::FailedDirectorySync => names::points(course),
             Self::Lives { count } => (1..=effort.count(count)).map(|life| (life, Phase::Append)).collect(),
         }
     }
@@ -137,6 +141,7 @@ impl Ordeal {
                 let fault = Fault { nth: point / 2, ..fault(of, FaultError::SyncDropsData) };
                 failed_sync(process, scenario, start, (&fault, point % 2 == 1), judge)
             }
+            Self::FailedDirectorySync => names::reach(scenario, start, point, judge),
             Self::LyingSyncs { of } => {
                 let fault = Fault { nth: point / 2, permanent: true, ..fault(of, FaultError::SyncLies) };
                 failed_sync(process, scenario, start, (&fault, point % 2 == 1), judge)
@@ -166,7 +171,7 @@ fn interrupt(process: &mut Process, scenario: &Scenario, cut: u64) {
 }
 
 /// Kills the process, opens the store from the cache, and hears what it answers.
-fn answer_again(process: &mut Process, workload: &Workload) -> Result<(), String> {
+pub(super) fn answer_again(process: &mut Process, workload: &Workload) -> Result<(), String> {
     let heard = process.told.receipts.len();
     process.kill_and_open().map_err(|error| format!("it does not open: {error}"))?;
     process.hear_replays(&workload.operations);

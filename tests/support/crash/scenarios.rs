@@ -29,6 +29,8 @@ pub(crate) fn all() -> Vec<Scenario> {
         killed(),
         failed_syncs_of_the_log(),
         failed_syncs_of_the_state(),
+        failed_syncs_of_directories(),
+        failed_syncs_in_a_creation(),
         recovery(),
         third_loss(),
         lives(),
@@ -158,6 +160,12 @@ fn rollover() -> Scenario {
 
 /// Every fold is a checkpoint, and what it makes unneeded is removed at once.
 fn removal() -> Scenario {
+    let (limits, script) = removing();
+    let lacks = vec![(Creation, MADE_BEFORE), (Fold, EVERY_FOLD)];
+    Scenario { lacks, ..scenario("removal", limits, Some(2), script) }
+}
+
+fn removing() -> (Limits, Vec<Step>) {
     let mut limits = quiet();
     // A fold is of more than one segment, so that what it makes unneeded was needed until then.
     limits.fold_bytes = 6000;
@@ -167,8 +175,7 @@ fn removal() -> Scenario {
     let mut script = creates(1..=2);
     script.extend((3..=8).map(|id| one(id, Kind::Large(1800))));
     script.extend([Step::Idle, Step::Reopen, one(9, Kind::Large(1800)), Step::Idle, one(10, Kind::Create)]);
-    let lacks = vec![(Creation, MADE_BEFORE), (Fold, EVERY_FOLD)];
-    Scenario { lacks, ..scenario("removal", limits, Some(2), script) }
+    (limits, script)
 }
 
 /// Receipts that are forgotten at once give their key to the next one, and operations that ignore an error give nothing.
@@ -229,6 +236,23 @@ fn failed_syncs_of_the_state() -> Scenario {
     let scenario = Scenario { ordeal, ..scenario("failed sync, state", limits, Some(1), script) };
     let none = [Append, Synced, Fold, Rollover, Opening, Copying];
     scenario.lacking(&[Creation], MADE_BEFORE).lacking(&none, NO_SUCH_SYNC)
+}
+
+/// Segments come and go, and what is done to their names may be in the cache only.
+fn failed_syncs_of_directories() -> Scenario {
+    let (limits, script) = removing();
+    let ordeal = Ordeal::FailedDirectorySync;
+    let none = [Creation, Append, Synced, Fold, Checkpoint, CatchingUp];
+    let scenario = Scenario { ordeal, lacks: Vec::new(), ..scenario("failed sync, names", limits, Some(2), script) };
+    scenario.lacking(&none, NO_SUCH_SYNC)
+}
+
+/// A name of the creation may be in the cache only.
+fn failed_syncs_in_a_creation() -> Scenario {
+    let script = vec![one(1, Kind::Create), Step::Reopen, one(2, Kind::Create)];
+    let scenario = scenario("failed sync, creation", quiet(), None, script);
+    let none = [Append, Synced, Fold, Checkpoint, CatchingUp];
+    Scenario { ordeal: Ordeal::FailedDirectorySync, ..scenario }.lacking(&none, NO_SUCH_SYNC)
 }
 
 /// A disk that lies: not a scenario of the table, since it must be found out.

@@ -1,0 +1,92 @@
+//! A directory sync fails and its names are taken for clean: the cache shows them (or no longer shows what was removed),
+//! and no later sync makes that durable. What a process does about it may be prevented as well.
+
+use counterfoil::testing::{CallKind, Fault, FaultError};
+
+use crate::crash::hunt::Scenario;
+use crate::crash::ordeal::{Crash, Judge, Start, answer_again, rest};
+use crate::crash::phase::{Course, Phase};
+
+/// What befalls the process right after the failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// Nothing: it goes on, or says that it cannot.
+    GoesOn,
+    /// It is killed before another call.
+    Dies,
+    /// It can take no name back: no segment can be removed, and `IDENTITY` not be renamed. It asks for everything again.
+    CannotTakeBack,
+}
+
+const THEN: [Then; 3] = [Then::GoesOn, Then::Dies, Then::CannotTakeBack];
+
+/// With each of those, the cache kept and the cache emptied; and the power lost when the next process has answered, or
+/// when it has worked on.
+const VARIANTS: u64 = 4 * THEN.len() as u64;
+
+/// The crash points: each sync of a directory, in each variant.
+pub(crate) fn points(course: &Course) -> Vec<(u64, Phase)> {
+    let syncs = (1_u64..).zip(syncs(course));
+    syncs
+        .flat_map(|(nth, cut)| (0..VARIANTS).map(move |variant| (nth * VARIANTS + variant, cut)))
+        .map(|(point, cut)| (point, course.phase(cut)))
+        .collect()
+}
+
+fn syncs(course: &Course) -> impl Iterator<Item = u64> {
+    course.calls.iter().filter(|call| call.kind == CallKind::SyncDir).map(|call| call.number)
+}
+
+/// The failure, the end of the process, another one that answers and then works on, and a loss of power.
+pub(crate) fn reach(
+    scenario: &Scenario,
+    start: &Start,
+    point: u64,
+    judge: &mut Judge<'_>,
+) -> Result<(), (String, String)> {
+    let (nth, variant) = (point / VARIANTS, point % VARIANTS);
+    let (then, evict, works_on) = (THEN[usize::try_from(variant / 4).unwrap_or(0)], variant % 2 == 1, variant % 4 > 1);
+    let cache = if evict { "emptied" } else { "kept" };
+    let mut path = format!("directory sync {nth} failed, then {then:?}, cache {cache}, reopened, answered");
+    let cut = usize::try_from(nth - 1).ok().and_then(|nth| syncs(&start.course).nth(nth));
+    let Some(cut) = cut else { return Err((path, "there is no such sync".to_owned())) };
+
+    let mut process = start.process(&scenario.workload);
+    process.disk.fail(Fault { nth, ..Fault::next(CallKind::SyncDir, FaultError::SyncDropsData) });
+    match then {
+        Then::GoesOn => {}
+        Then::Dies => process.disk.power_cut_at(cut + 1),
+        Then::CannotTakeBack => {
+            let never = |on, nth, name: &str| Fault {
+                nth,
+                name_contains: Some(name.to_owned()),
+                permanent: true,
+                ..Fault::next(on, FaultError::Eio)
+            };
+            process.disk.fail(never(CallKind::Remove, 1, ".seg"));
+            // The first one is the end of the creation itself.
+            process.disk.fail(never(CallKind::Rename, 2, "IDENTITY"));
+        }
+    }
+    drop(process.run(rest(scenario)));
+    if then == Then::CannotTakeBack && process.store.is_some() {
+        drop(rest(scenario).iter().try_for_each(|step| process.step(step)));
+    }
+    if process.disk.faults_struck() == 0 {
+        return Err((path, "no sync was struck".to_owned()));
+    }
+    process.abandon();
+    process.disk = process.disk.kill();
+    if evict {
+        process.disk.evict_clean_pages();
+    }
+    let phase = start.course.phase(cut);
+    answer_again(&mut process, &scenario.workload).map_err(|fault| (path.clone(), fault))?;
+    if works_on {
+        path += ", worked on";
+        let worked = rest(scenario).iter().try_for_each(|step| process.step(step));
+        worked.map_err(|stopped| (path.clone(), format!("{stopped:?}")))?;
+        process.settle();
+    }
+    judge(Crash { disk: &process.disk, told: &process.told, phase, path, seed: None }, &scenario.workload)
+}
