@@ -8,6 +8,7 @@
 use super::StoreId;
 use super::name::{Listing, SegmentName};
 use super::walk::first_live;
+use crate::base::mutant::{self, Mutant};
 use crate::disk::Disk;
 
 /// The listing without the segments before a hole, if what follows the hole reaches down to `floor`. What is left out
@@ -25,7 +26,7 @@ pub(super) fn without_orphans(
     let segments = listing.segments.split_off(hole.next);
     // The first one may be blank, or hold nothing that counts. One that cannot be read says nothing.
     let reaches = |at: usize| matches!(first_live(disk, store_id, &segments[at..]), Ok(Some(first)) if first <= floor);
-    if !(0..segments.len()).any(reaches) {
+    if mutant::is(Mutant::FloorIgnored) || !(0..segments.len()).any(reaches) {
         return Err(hole.missing);
     }
     let removed = listing.segments.len();

@@ -3,8 +3,9 @@
 
 use counterfoil::testing::{CallKind, Fault, FaultError};
 
+use crate::crash::harness::Process;
 use crate::crash::hunt::Scenario;
-use crate::crash::ordeal::{Crash, Judge, Start, answer_again, rest};
+use crate::crash::ordeal::{Crash, Judge, Start, answer_again, interrupt, rest};
 use crate::crash::phase::{Course, Phase};
 
 /// What befalls the process right after the failure.
@@ -56,17 +57,7 @@ pub(crate) fn reach(
     match then {
         Then::GoesOn => {}
         Then::Dies => process.disk.power_cut_at(cut + 1),
-        Then::CannotTakeBack => {
-            let never = |on, nth, name: &str| Fault {
-                nth,
-                name_contains: Some(name.to_owned()),
-                permanent: true,
-                ..Fault::next(on, FaultError::Eio)
-            };
-            process.disk.fail(never(CallKind::Remove, 1, ".seg"));
-            // The first one is the end of the creation itself.
-            process.disk.fail(never(CallKind::Rename, 2, "IDENTITY"));
-        }
+        Then::CannotTakeBack => keep_from_taking_back(&process),
     }
     drop(process.run(rest(scenario)));
     if then == Then::CannotTakeBack && process.store.is_some() {
@@ -75,11 +66,7 @@ pub(crate) fn reach(
     if process.disk.faults_struck() == 0 {
         return Err((path, "no sync was struck".to_owned()));
     }
-    process.abandon();
-    process.disk = process.disk.kill();
-    if evict {
-        process.disk.evict_clean_pages();
-    }
+    die(&mut process, evict);
     let phase = start.course.phase(cut);
     answer_again(&mut process, &scenario.workload).map_err(|fault| (path.clone(), fault))?;
     if works_on {
@@ -88,5 +75,71 @@ pub(crate) fn reach(
         worked.map_err(|stopped| (path.clone(), format!("{stopped:?}")))?;
         process.settle();
     }
+    judge(Crash { disk: &process.disk, told: &process.told, phase, path, seed: None }, &scenario.workload)
+}
+
+fn keep_from_taking_back(process: &Process) {
+    let never = |on, nth, name: &str| Fault {
+        nth,
+        name_contains: Some(name.to_owned()),
+        permanent: true,
+        ..Fault::next(on, FaultError::Eio)
+    };
+    process.disk.fail(never(CallKind::Remove, 1, ".seg"));
+    // The first one is the end of the creation itself.
+    process.disk.fail(never(CallKind::Rename, 2, "IDENTITY"));
+}
+
+fn die(process: &mut Process, evict: bool) {
+    process.abandon();
+    process.disk = process.disk.kill();
+    if evict {
+        process.disk.evict_clean_pages();
+    }
+}
+
+/// The syncs of directories that an opening makes: of the store's own, and of the segments' before and after there is one
+/// more.
+const SYNCS_OF_AN_OPENING: u64 = 3;
+
+/// Each of them fails in the opening after each operation, and the name cannot be taken back; cache kept and emptied.
+const VARIANTS_IN_RECOVERY: u64 = 2 * SYNCS_OF_AN_OPENING;
+
+/// The crash points in openings after a process that was killed at any operation of its work.
+pub(crate) fn points_in_recovery(course: &Course) -> Vec<(u64, Phase)> {
+    (course.opened_after + 1..=course.operations())
+        .flat_map(|cut| (0..VARIANTS_IN_RECOVERY).map(move |variant| cut * VARIANTS_IN_RECOVERY + variant))
+        .map(|point| (point, phase_in_recovery(point)))
+        .collect()
+}
+
+fn phase_in_recovery(point: u64) -> Phase {
+    if point % VARIANTS_IN_RECOVERY < 2 { Phase::Opening } else { Phase::Copying }
+}
+
+/// A process is killed, in the next one a directory sync fails, the one after that answers, and the power is lost.
+pub(crate) fn reach_in_recovery(
+    scenario: &Scenario,
+    start: &Start,
+    point: u64,
+    judge: &mut Judge<'_>,
+) -> Result<(), (String, String)> {
+    let (cut, variant) = (point / VARIANTS_IN_RECOVERY, point % VARIANTS_IN_RECOVERY);
+    let (nth, evict) = (1 + variant / 2, variant % 2 == 1);
+    let cache = if evict { "emptied" } else { "kept" };
+    let path =
+        format!("killed at operation {cut}, directory sync {nth} of the opening failed, cache {cache}, answered");
+    let mut process = start.process(&scenario.workload);
+    interrupt(&mut process, scenario, cut);
+    die(&mut process, false);
+    process.disk.fail(Fault { nth, ..Fault::next(CallKind::SyncDir, FaultError::SyncDropsData) });
+    keep_from_taking_back(&process);
+    let opened = process.open();
+    if process.disk.faults_struck() == 0 {
+        return Err((path, format!("no sync was struck: {opened:?}")));
+    }
+    die(&mut process, evict);
+    answer_again(&mut process, &scenario.workload).map_err(|fault| (path.clone(), fault))?;
+    let phase = phase_in_recovery(point);
     judge(Crash { disk: &process.disk, told: &process.told, phase, path, seed: None }, &scenario.workload)
 }

@@ -26,6 +26,8 @@ pub(crate) enum Ordeal {
     FailedSync { of: &'static str },
     /// A sync of a directory fails, and its names are taken for clean.
     FailedDirectorySync,
+    /// The same in the opening after a process that was killed.
+    FailedDirectorySyncInRecovery,
     /// As with `FailedSync`, but from that sync on each of them reports success and makes nothing durable. No store survives this
     /// (GUARANTEES.md, N2): it shows that the hunt would notice.
     LyingSyncs { of: &'static str },
@@ -97,6 +99,7 @@ impl Ordeal {
                 numbered.flat_map(with_cache).collect()
             }
             Self::FailedDirectorySync => names::points(course),
+            Self::FailedDirectorySyncInRecovery => names::points_in_recovery(course),
             Self::Lives { count } => (1..=effort.count(count)).map(|life| (life, Phase::Append)).collect(),
         }
     }
@@ -142,6 +145,7 @@ impl Ordeal {
                 failed_sync(process, scenario, start, (&fault, point % 2 == 1), judge)
             }
             Self::FailedDirectorySync => names::reach(scenario, start, point, judge),
+            Self::FailedDirectorySyncInRecovery => names::reach_in_recovery(scenario, start, point, judge),
             Self::LyingSyncs { of } => {
                 let fault = Fault { nth: point / 2, permanent: true, ..fault(of, FaultError::SyncLies) };
                 failed_sync(process, scenario, start, (&fault, point % 2 == 1), judge)
@@ -163,7 +167,7 @@ impl Ordeal {
 }
 
 /// Runs until the power goes at this operation.
-fn interrupt(process: &mut Process, scenario: &Scenario, cut: u64) {
+pub(super) fn interrupt(process: &mut Process, scenario: &Scenario, cut: u64) {
     process.disk.power_cut_at(cut);
     let ended = process.run(rest(scenario));
     // A segment that cannot be removed while the store is being closed is no error.

@@ -31,6 +31,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         failed_syncs_of_the_state(),
         failed_syncs_of_directories(),
         failed_syncs_in_a_creation(),
+        failed_syncs_in_a_recovery(),
         recovery(),
         third_loss(),
         lives(),
@@ -165,7 +166,8 @@ fn removal() -> Scenario {
     Scenario { lacks, ..scenario("removal", limits, Some(2), script) }
 }
 
-fn removing() -> (Limits, Vec<Step>) {
+/// Limits under which segments come and go, and work that makes them.
+pub(crate) fn removing() -> (Limits, Vec<Step>) {
     let mut limits = quiet();
     // A fold is of more than one segment, so that what it makes unneeded was needed until then.
     limits.fold_bytes = 6000;
@@ -253,6 +255,16 @@ fn failed_syncs_in_a_creation() -> Scenario {
     let scenario = scenario("failed sync, creation", quiet(), None, script);
     let none = [Append, Synced, Fold, Checkpoint, CatchingUp];
     Scenario { ordeal: Ordeal::FailedDirectorySync, ..scenario }.lacking(&none, NO_SUCH_SYNC)
+}
+
+/// The name of a recovery's own segment, with copies in it, may be in the cache only.
+fn failed_syncs_in_a_recovery() -> Scenario {
+    let (limits, script) = mixed();
+    let scenario = scenario("failed sync, recovery", limits, Some(1), script);
+    Scenario { ordeal: Ordeal::FailedDirectorySyncInRecovery, ..scenario }
+        .in_openings()
+        .lacking(&[Creation], MADE_BEFORE)
+        .lacking(&[CatchingUp], NO_SUCH_SYNC)
 }
 
 /// A disk that lies: not a scenario of the table, since it must be found out.
