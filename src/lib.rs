@@ -59,6 +59,7 @@ mod store;
 pub mod testing;
 
 pub use base::clock::{Clock, SystemClock};
+pub use base::histogram::{Distribution, Histogram};
 pub use base::invalid::Invalid;
 pub use base::limits::{
     ACTOR_BYTES_MAX, CONTENT_TYPE_BYTES_MAX, KEY_BYTES_MAX, OPERATION_BYTES_MAX, OPERATION_VERSIONS_MAX,
@@ -84,6 +85,7 @@ pub use state::{
 };
 #[cfg(feature = "store")]
 pub use store::{
-    Change, ClockAccepted, Entry, EntryKind, LogFollower, LogReadError, LogStart, OpenError, Problem, Quota, ReadView,
-    Stats, Store, StoreBuilder, Swept, Ticket, Tx, VerifyReport, Written,
+    Change, ClockAccepted, Entry, EntryKind, Explanation, KeyActivity, KeyEvent, KeyEventKind, LateRetries,
+    LogFollower, LogReadError, LogStart, NextAnswer, OpenError, Problem, Quota, ReadView, Stats, Store, StoreBuilder,
+    Swept, Ticket, Tx, VerifyReport, Written,
 };

@@ -6,6 +6,7 @@ pub(crate) mod name;
 pub(crate) mod position;
 
 pub(crate) mod clock;
+pub(crate) mod histogram;
 
 #[cfg(feature = "store")]
 pub(crate) mod byte_string;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::attempt::Connection;
 use super::config_error::millionths;
-use super::histogram::Histogram;
 use super::observer::{Event, Observer};
 use super::outcome::Ending;
 use super::verdict::Kind;
+use crate::base::histogram::Histogram;
 
 /// What was seen of one operation type.
 #[derive(Clone, Debug, Default)]

@@ -66,7 +66,6 @@ mod decide;
 mod driver;
 mod flow;
 mod hedge;
-mod histogram;
 mod identity;
 mod knowledge;
 mod limits;
@@ -86,6 +85,7 @@ mod trace;
 mod verdict;
 mod window;
 
+pub use crate::base::histogram::Histogram;
 pub use crate::protocol::backoff::{Backoff, DELAY_MIN};
 
 #[cfg(feature = "metrics")]
@@ -106,7 +106,6 @@ pub use self::{
     decide::{OperationClass, Situation, StopReason, decide},
     flow::{Flow, Step},
     hedge::HedgePolicy,
-    histogram::Histogram,
     identity::{Identity, Ownership},
     limits::{AttemptLimits, Limit, Stage},
     measures::{ClassMeasures, Measures, NoSuggestion},

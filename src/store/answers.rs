@@ -31,8 +31,8 @@ impl Drop for Answers {
     fn drop(&mut self) {
         while let Some(member) = self.members.pop_front() {
             // Whatever a user's error does when it is dropped, the next one gets its answer.
-            let counters = &self.shared.counters;
-            if catch_unwind(AssertUnwindSafe(|| member.deliver(counters))).is_err() {
+            let shared = &self.shared;
+            if catch_unwind(AssertUnwindSafe(|| member.deliver(shared))).is_err() {
                 tracing::error!("an answer panicked while it was delivered");
             }
         }
@@ -70,7 +70,7 @@ pub(super) fn refused(shared: &Shared, members: Vec<Member>, reason: &NoRoom) {
         match member {
             Member::Operation { prepared, responder, answer: dropped } => {
                 let answer = from_published(shared, &prepared, refused);
-                shared.counters.count(&answer);
+                shared.count(&prepared, &answer);
                 responder.answer(answer);
                 reentry::drop_quietly(dropped);
             }
@@ -88,7 +88,7 @@ pub(super) fn stopped(shared: &Shared, stopped: &Stopped, members: Vec<Member>) 
         match member {
             Member::Operation { prepared, responder, answer: dropped } => {
                 let answer = when_stopped(shared, stopped, &prepared);
-                shared.counters.count(&answer);
+                shared.count(&prepared, &answer);
                 responder.answer(answer);
                 reentry::drop_quietly(dropped);
             }
@@ -111,7 +111,7 @@ pub(super) fn to_late_comer(shared: &Shared, stopped: &Stopped, job: Job) {
     match job {
         Job::Operation(OperationJob { prepared, closure, responder, .. }) => {
             let answer = when_stopped(shared, stopped, &prepared);
-            shared.counters.count(&answer);
+            shared.count(&prepared, &answer);
             responder.answer(answer);
             reentry::drop_quietly(closure);
         }

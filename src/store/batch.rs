@@ -18,7 +18,6 @@ use crate::state::{MemoryMap, Overlay};
 
 use super::admit::{Prepared, Verdict};
 use super::apply::{FrameFacts, apply};
-use super::counters::Counters;
 use super::job::{Job, OperationJob, OwnContext, OwnJob, WriteJob};
 use super::reentry;
 use super::rows::SCOPE_BYTES;
@@ -53,11 +52,11 @@ impl Member {
         }
     }
 
-    pub(super) fn deliver(self, counters: &Counters) {
+    pub(super) fn deliver(self, shared: &Shared) {
         match self {
-            Self::Operation { responder, answer, .. } => {
+            Self::Operation { prepared, responder, answer } => {
                 // Not before: what is not certain yet does not show, not even as a number.
-                counters.count(&answer);
+                shared.count(&prepared, &answer);
                 responder.answer(answer);
             }
             Self::Write { responder, answer, .. } => responder.answer(answer),

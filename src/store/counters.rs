@@ -41,6 +41,7 @@ pub(super) struct Counters {
     pub(super) replayed: Counter,
     pub(super) conflicts: Counter,
     pub(super) failed: Counter,
+    pub(super) quota_refusals: Counter,
     pub(super) cancelled: Counter,
     pub(super) batches: Counter,
     pub(super) folds: Counter,
@@ -62,7 +63,10 @@ impl Counters {
             Ok(receipt) if receipt.is_rejected() => self.rejected.add(1),
             Ok(_) => self.executed.add(1),
             Err(Error::Conflict { .. }) => self.conflicts.add(1),
-            Err(_) => self.failed.add(1),
+            Err(error) => {
+                self.failed.add(1);
+                self.quota_refusals.add(u64::from(matches!(error, Error::QuotaExceeded { .. })));
+            }
         }
     }
 }

@@ -43,7 +43,11 @@ pub(super) type StateCheck = Result<(bool, u64), String>;
 #[derive(Debug)]
 pub(super) enum Folded {
     /// The frozen map is in redb: publish this snapshot and drop the map.
-    Done { snapshot: Arc<Snapshot>, checkpoint: bool },
+    Done {
+        snapshot: Arc<Snapshot>,
+        /// How long it took, if it was a checkpoint.
+        checkpoint: Option<Duration>,
+    },
     /// Nothing more will be folded.
     Failed(String),
     /// The final checkpoint is durable.
@@ -131,7 +135,8 @@ impl Folder {
             self.fold_time_since_checkpoint += self.clock.monotonic().saturating_sub(started);
         }
         let snapshot = self.engine.snapshot()?;
-        Ok(Folded::Done { snapshot, checkpoint })
+        let took = self.clock.monotonic().saturating_sub(started);
+        Ok(Folded::Done { snapshot, checkpoint: checkpoint.then_some(took) })
     }
 
     /// Makes everything folded durable, and says in the same commit from where on the log must be whole.

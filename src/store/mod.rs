@@ -4,6 +4,7 @@
 //! path of an operation; `admit` decides what it is answered; `apply` turns its frame into rows; `folder` moves rows
 //! into redb.
 
+mod activity;
 mod admit;
 mod answers;
 mod apply;
@@ -11,12 +12,16 @@ mod batch;
 mod builder;
 mod clock;
 mod counters;
+mod explain;
 mod folder;
 mod follow;
 mod history;
 mod holder;
 mod identity;
 mod job;
+mod measures;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod mutation;
 mod open;
 mod open_error;
@@ -62,7 +67,9 @@ use crate::protocol::minted::minted_at;
 
 pub use builder::StoreBuilder;
 pub use clock::ClockAccepted;
+pub use explain::{Explanation, KeyActivity, KeyEvent, KeyEventKind, NextAnswer};
 pub use follow::{Change, Entry, EntryKind, LogFollower, LogReadError, LogStart};
+pub use measures::LateRetries;
 pub use open_error::OpenError;
 pub use quota::Quota;
 pub use reads::ReadView;
@@ -256,7 +263,7 @@ impl Store {
                 }
             }
         };
-        shared.counters.count(&answer);
+        shared.count(prepared, &answer);
         Some(answer)
     }
 

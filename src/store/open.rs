@@ -355,6 +355,8 @@ fn start(
         poison: super::poison::Poison::default(),
         state_file: gate,
         counters: super::counters::Counters::default(),
+        measures: super::measures::Measures::default(),
+        activity: super::activity::Activity::default(),
         readers: Readers::default(),
         recovery: log.report,
         history: state.history,

@@ -15,7 +15,7 @@ use crate::protocol::identity::{Digest, ScopeHash};
 use crate::state::{Codec, TableId, begin_seal, finish_seal, open_sealed};
 
 /// The system tables, in the order of their fixed ids.
-pub(super) const SYSTEM_TABLES: [&str; 9] = [
+pub(super) const SYSTEM_TABLES: [&str; 10] = [
     "_counterfoil/scopes",
     "_counterfoil/slots",
     "_counterfoil/replies",
@@ -25,6 +25,7 @@ pub(super) const SYSTEM_TABLES: [&str; 9] = [
     "_counterfoil/claims",
     "_counterfoil/clock",
     "_counterfoil/usage",
+    "_counterfoil/activity",
 ];
 
 /// One system table, by its place in [`SYSTEM_TABLES`].
@@ -48,6 +49,8 @@ pub(super) enum System {
     Clock,
     /// Tenant to what its receipts take.
     Usage,
+    /// Key of a slot's row to how often it was replayed or refused.
+    Activity,
 }
 
 impl System {
@@ -149,6 +152,15 @@ pub(super) struct UsageRow {
     pub(super) receipts: u64,
     /// Bytes of their keys and replies.
     pub(super) bytes: u64,
+}
+
+/// How often a key was asked for again: at least so many times since a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ActivityRow {
+    pub(super) replays: u64,
+    pub(super) conflicts: u64,
+    pub(super) since_ms: u64,
+    pub(super) last_ms: u64,
 }
 
 impl std::fmt::Display for UsageRow {

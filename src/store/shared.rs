@@ -4,20 +4,24 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::base::error::Error;
 use crate::base::limits::Limits;
 use crate::base::name::Slot;
 use crate::base::operation::OperationType;
 use crate::base::position::TimestampMs;
+use crate::base::receipt::Receipt;
 use crate::base::sync::Mutex;
 use crate::disk::{Disk, WriteGate};
 use crate::log::{RecoveryReport, StoreId};
 use crate::protocol::identity::HashKeys;
 use crate::state::{Catalog, Declarations};
 
-use super::admit::Doorkeeper;
+use super::activity::Activity;
+use super::admit::{Doorkeeper, Prepared};
 use super::counters::Counters;
 use super::history::History;
 use super::job::Job;
+use super::measures::Measures;
 use super::poison::Poison;
 use super::published::Publisher;
 use super::queue::Queue;
@@ -52,6 +56,8 @@ pub(super) struct Shared {
     /// Knows whether a call of the state file failed, after which redb answers nothing.
     pub(super) state_file: WriteGate,
     pub(super) counters: Counters,
+    pub(super) measures: Measures,
+    pub(super) activity: Activity,
     pub(super) readers: Readers,
     /// What recovery found at open.
     pub(super) recovery: RecoveryReport,
@@ -60,6 +66,14 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Counts the answer to one submission.
+    pub(super) fn count(&self, prepared: &Prepared, answer: &Result<Receipt, Error>) {
+        self.counters.count(answer);
+        let now = self.time.now();
+        self.measures.answered(answer, prepared.minted_at, now);
+        self.activity.answered(prepared, answer, now);
+    }
+
     /// Stops the store and wakes whoever waits for what will not come.
     pub(super) fn stop(&self, cause: impl Into<String>, unknown: HashSet<Slot>) {
         self.poison.set(cause, unknown);

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use crate::base::histogram::{Distribution, Histogram};
 use crate::base::position::{Position, TimestampMs};
+use crate::disk::OpenMode;
 use crate::protocol::retention::ClockState;
 
+use super::measures::LateRetries;
+use super::open::STATE;
 use super::shared::Shared;
 
 /// What a store is doing. Counts are since it was opened; nothing in here names a key or a tenant.
@@ -51,6 +55,22 @@ pub struct Stats {
     pub folder_waits: u64,
     /// Closures that held up the writer.
     pub slow_closures: u64,
+    /// How many operations shared a sync.
+    pub batch_operations: Distribution,
+    /// How long syncs of the log took.
+    pub sync: Histogram,
+    /// How long checkpoints of the state file took.
+    pub checkpoint: Histogram,
+    /// How long ago the last checkpoint was, if there was one since the store was opened.
+    pub checkpoint_age: Option<Duration>,
+    /// Entries that are in the log and not in the state file yet: what the next open would apply at most.
+    pub fold_lag: u64,
+    /// Bytes of the state file.
+    pub state_bytes: u64,
+    /// Submissions refused because their tenant's quota was used up.
+    pub quota_refusals: u64,
+    /// Retries that came after their reply was gone.
+    pub late_retries: LateRetries,
     /// Log segments that became active after the first.
     pub segments: u64,
     /// Expiry rows that were swept: replies, and then receipts.
@@ -68,11 +88,42 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// Writes the numbers that matter most into the trace, as one event of level *info*: for a service without metrics,
+    /// say once a minute. No field names a key or a tenant.
+    pub fn trace(&self) {
+        tracing::info!(
+            target: "counterfoil::stats",
+            position = %self.position,
+            executed = self.executed,
+            rejected = self.rejected,
+            replayed = self.replayed,
+            conflicts = self.conflicts,
+            failed = self.failed,
+            queued = self.queued,
+            sync_p99_us = self.sync.quantile(0.99).map(|took| took.as_micros()),
+            active_bytes = self.active_bytes,
+            fold_lag = self.fold_lag,
+            log_bytes = self.log_bytes,
+            state_bytes = self.state_bytes,
+            sweep_lag_ms = self.sweep_lag.as_millis(),
+            views = self.views,
+            slow_closures = self.slow_closures,
+            quota_refusals = self.quota_refusals,
+            late_retries = self.late_retries.count(),
+            clock = ?self.clock,
+            stopped = self.stopped.as_deref(),
+            "stats"
+        );
+    }
+
     pub(super) fn of(shared: &Shared) -> Self {
         let published = shared.publisher.load();
         let counters = &shared.counters;
         let now = shared.time.now();
         let (views, oldest) = shared.readers.oldest();
+        let measured = shared.measures.read();
+        let folded = published.view.base.meta().applied_sequence;
+        let state_file = shared.disk.open(STATE, OpenMode::Read).and_then(|file| file.len());
         Self {
             position: published.position,
             oldest_sequence: shared.history.floor(),
@@ -94,6 +145,15 @@ impl Stats {
             checkpoints: counters.checkpoints.get(),
             folder_waits: counters.folder_waits.get(),
             slow_closures: counters.slow_closures.get(),
+            batch_operations: measured.batch_operations,
+            sync: measured.sync,
+            checkpoint: measured.checkpoint,
+            checkpoint_age: measured.last_checkpoint.map(|at| shared.time.monotonic().saturating_sub(at)),
+            fold_lag: published.position.sequence.saturating_sub(folded),
+            // A file that cannot be looked at is somebody else's to report.
+            state_bytes: state_file.unwrap_or(0),
+            quota_refusals: counters.quota_refusals.get(),
+            late_retries: measured.late_retries,
             segments: counters.segments.get(),
             swept: counters.swept.get(),
             sweep_lag: match counters.next_due_ms.get() {

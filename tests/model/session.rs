@@ -3,12 +3,15 @@
 mod batch;
 mod compare;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use counterfoil::testing::{Survival, TestBed, WALL_AT_START};
-use counterfoil::{Access, Error, Limits, LogFollower, LogStart, Position, ReadView, Receipt, Store, StoreBuilder};
+use counterfoil::{
+    Access, Entry, EntryKind, Error, Limits, LogFollower, LogStart, Position, ReadView, Receipt, Store, StoreBuilder,
+};
 
 use crate::oracle::{Answer, Call, ORDERS, Oracle, PING, TENANTS, Who};
 use crate::queue::{QUEUE_MAX, TENANT_MAX};
@@ -40,6 +43,15 @@ struct Held {
     position: Option<Position>,
 }
 
+/// The entries that the store wrote for itself: what fell due was swept, and what was counted of keys was written down.
+/// When it does so is its own affair, so the model has no line for them.
+#[derive(Default)]
+struct OwnEntries {
+    /// Reads behind the last entry that was looked at.
+    follower: Option<LogFollower>,
+    sequences: Vec<u64>,
+}
+
 /// One store and its model.
 pub(crate) struct Session<'a> {
     bed: TestBed,
@@ -50,6 +62,7 @@ pub(crate) struct Session<'a> {
     follower: Option<LogFollower>,
     /// How many entries the follower has given, and the follower before it.
     followed: usize,
+    own: RefCell<OwnEntries>,
     tally: &'a Tally,
 }
 
@@ -79,7 +92,17 @@ impl<'a> Session<'a> {
         let build = builder(limits, &release, &denied);
         let bed = TestBed::new(build).map_err(|error| error.to_string())?;
         let oracle = Oracle::new(WALL_AT_START.0);
-        let session = Self { bed, release, denied, oracle, held: Vec::new(), follower: None, followed: 0, tally };
+        let session = Self {
+            bed,
+            release,
+            denied,
+            oracle,
+            held: Vec::new(),
+            follower: None,
+            followed: 0,
+            own: RefCell::default(),
+            tally,
+        };
         session.compare_all()?;
         Ok(session)
     }
@@ -222,7 +245,7 @@ impl<'a> Session<'a> {
             let held = Held {
                 view: self.store().view(),
                 tables: self.oracle.tables.clone(),
-                position: self.oracle.last_position(),
+                position: self.store().view().position(),
             };
             self.held.push(held);
         }
@@ -242,10 +265,11 @@ impl<'a> Session<'a> {
     }
 
     fn follow(&mut self, from_oldest: bool) -> Result<(), String> {
+        self.learn()?;
         if from_oldest || self.follower.is_none() {
             let last = self.followed.checked_sub(1).map(|last| self.oracle.lines[last].position);
             let start = match last {
-                Some(position) if !from_oldest => LogStart::After(position),
+                Some(position) if !from_oldest => LogStart::After(self.own.borrow().with(position)),
                 Some(_) | None => {
                     self.followed = 0;
                     LogStart::Oldest
@@ -255,6 +279,11 @@ impl<'a> Session<'a> {
         }
         let follower = self.follower.as_mut().expect("it was just made");
         while let Some(entry) = follower.try_next().map_err(|error| error.to_string())? {
+            if is_own(&entry) {
+                continue;
+            }
+            let mut entry = entry;
+            entry.position = self.own.borrow().without(entry.position);
             let line = self.oracle.lines.get(self.followed).ok_or_else(|| format!("too many: {entry:?}"))?;
             compare::entry(&entry, line, self.tally)?;
             self.followed += 1;
@@ -267,6 +296,7 @@ impl<'a> Session<'a> {
     fn reopen(&mut self, stop: Stop) -> Result<(), String> {
         self.compare_held(false)?;
         self.follower = None;
+        *self.own.borrow_mut() = OwnEntries::default();
         let opened = match stop {
             Stop::Close => self.bed.close_and_reopen(),
             Stop::Kill => self.bed.kill_and_reopen(),
@@ -279,14 +309,59 @@ impl<'a> Session<'a> {
         self.compare_all()
     }
 
+    /// Looks at new entries for those that are the store's own.
+    fn learn(&self) -> Result<(), String> {
+        let mut own = self.own.borrow_mut();
+        if own.follower.is_none() {
+            own.follower = Some(self.store().log(LogStart::Oldest).map_err(|error| error.to_string())?);
+        }
+        let follower = own.follower.as_mut().expect("it was just made");
+        let mut sequences = Vec::new();
+        while let Some(entry) = follower.try_next().map_err(|error| error.to_string())? {
+            sequences.extend(is_own(&entry).then_some(entry.position.sequence));
+        }
+        if !sequences.is_empty() {
+            self.tally.count("answer", "entry of the store's own");
+        }
+        own.sequences.extend(sequences);
+        Ok(())
+    }
+
     /// The tables, the end of the log and the time.
     fn compare_all(&self) -> Result<(), String> {
         let tables = self.store().read(Tables::read).map_err(|error| error.to_string())?;
         ensure!(tables == self.oracle.tables, "the tables are {tables:?}, not {:?}", self.oracle.tables);
+        self.learn()?;
         let position = self.store().view().position();
-        ensure!(position == self.oracle.last_position(), "the store is at {position:?}");
+        let lines = position.map_or(0, |position| self.own.borrow().lines_up_to(position.sequence));
+        ensure!(lines == self.oracle.lines.len() as u64, "the store is at {position:?}");
         ensure!(self.store().now().0 == self.oracle.now, "the store's time is {}", self.store().now());
         Ok(())
+    }
+}
+
+fn is_own(entry: &Entry) -> bool {
+    matches!(entry.kind, EntryKind::Swept { .. } | EntryKind::Maintenance { name: "activity" })
+}
+
+impl OwnEntries {
+    /// How many of the entries up to a sequence the model has lines for.
+    fn lines_up_to(&self, sequence: u64) -> u64 {
+        sequence - self.sequences.partition_point(|own| *own <= sequence) as u64
+    }
+
+    /// A position as the model counts.
+    fn without(&self, position: Position) -> Position {
+        Position { sequence: self.lines_up_to(position.sequence), ..position }
+    }
+
+    /// A position of the model as the store counts.
+    fn with(&self, position: Position) -> Position {
+        let mut sequence = position.sequence;
+        for own in &self.sequences {
+            sequence += u64::from(*own <= sequence);
+        }
+        Position { sequence, ..position }
     }
 }
 

@@ -93,6 +93,7 @@ const KINDS: [(&str, &[&str]); 4] = [
             "write failed",
             "write panicked",
             "write with a table error ignored",
+            "entry of the store's own",
             "entry of an operation",
             "entry of a write",
             "view unchanged",

@@ -65,9 +65,9 @@ fn a_store_that_was_closed_for_a_year_forgets_when_a_person_says_so() {
         assert_eq!(bed.store().stats().clock, ClockState::Good, "crash {crash}");
         assert!(bed.store().now() >= accepted.store_time, "crash {crash}");
         let mut log = bed.store().log(LogStart::Oldest).unwrap();
-        let decided = std::iter::from_fn(|| log.try_next().unwrap()).find_map(|entry| match entry.kind {
-            EntryKind::ClockAccepted { decided_by, reason } => Some((entry.position, decided_by, reason)),
-            _ => None,
+        let decided = std::iter::from_fn(|| log.try_next().unwrap()).find_map(|entry| {
+            let EntryKind::ClockAccepted { decided_by, reason } = entry.kind else { return None };
+            Some((entry.position, decided_by, reason))
         });
         let reason = "the machine was in a cupboard".to_owned();
         assert_eq!(decided, Some((accepted.position, Some("ann".to_owned()), reason)));

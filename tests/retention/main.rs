@@ -3,5 +3,6 @@
 mod clock;
 mod keys;
 mod limits;
+mod stats;
 mod support;
 mod sweep;

@@ -10,9 +10,9 @@ use counterfoil::{EntryKind, Error, Limits, LogStart, OperationType, Retention, 
 const STEP: u64 = 64;
 
 fn sweeps(store: &Store) -> usize {
-    let mut log = store.log(LogStart::Oldest).unwrap();
+    let mut log = store.log(LogStart::Oldest).expect("retained");
     let mut count = 0;
-    while let Some(entry) = log.try_next().unwrap() {
+    while let Some(entry) = log.try_next().expect("readable") {
         count += usize::from(matches!(entry.kind, EntryKind::Swept { .. }));
     }
     count

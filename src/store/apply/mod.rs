@@ -3,6 +3,7 @@
 //! It reads no clock and no configuration: whatever it needs is in the frame. A record of a kind that this version does
 //! not know how to apply is an error and never skipped.
 
+mod activity;
 mod claim;
 mod operation;
 mod sweep;
@@ -15,6 +16,7 @@ use crate::state::{Bytes, Catalog, Codec, EngineError, Overlay, RowKey, Rows, Ta
 
 use super::rows::{CLOCK_ACCEPTED, ClockRow, System, SystemRowError, open_row, seal_row};
 use super::sweep::ExpiryKey;
+use activity::collect_activity;
 use claim::collect_claim;
 use operation::collect_operation;
 use sweep::collect_sweep;
@@ -136,13 +138,13 @@ fn collect(
             Ok(())
         }
         Body::Sweep(sweep) => collect_sweep(rows, changes, sweep),
+        Body::Activity(activity) => collect_activity(rows, changes, activity),
         Body::Erase(_)
         | Body::Restore(_)
         | Body::Effect(_)
         | Body::Callback(_)
         | Body::Resolve(_)
-        | Body::Follower(_)
-        | Body::Activity(_) => Err(ApplyError::Newer(record.body.kind())),
+        | Body::Follower(_) => Err(ApplyError::Newer(record.body.kind())),
     }
 }
 

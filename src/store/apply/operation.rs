@@ -82,6 +82,7 @@ pub(super) fn remove_dependents(
             }
             usage.went(tenant, slot_key);
             changes.remove(System::Replies.id(), &sequence_key(sequence));
+            changes.remove(System::Activity.id(), slot_key);
         }
         Some(SlotRow::Claim(_)) => changes.remove(System::Claims.id(), slot_key),
         None => {}

@@ -66,6 +66,7 @@ impl Swept {
             Tier::Replay => self.sweep_reply(changes, &tenant, &receipt, expiry),
             Tier::Refuse => {
                 changes.remove(System::Slots.id(), &expiry.key);
+                changes.remove(System::Activity.id(), &expiry.key);
                 self.usage.went(&tenant, &expiry.key);
                 self.slots.insert(expiry.key);
             }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::base::error::Error;
+use crate::log::record::Body;
 use crate::store::folder::{Folded, Task};
 use crate::store::segments::NextSegment;
 use crate::store::shared::Shared;
@@ -14,6 +15,12 @@ impl Writer {
     /// Ends the opening: proves the last batch, closes the log, folds everything as a checkpoint. Everything that was
     /// answered is durable whatever fails here.
     pub(in crate::store) fn close(&mut self, mut wait_for_folder: impl FnMut(&mut Self)) -> Result<(), Error> {
+        if self.shared.poison.get().is_none()
+            && let Some(activity) = self.shared.activity.take()
+            && let Err(error) = self.commit_own(vec![Body::Activity(activity)])
+        {
+            tracing::debug!(%error, "replays and conflicts of single keys were not written down");
+        }
         self.shared.publisher.end();
         let time = self.frame_time();
         let unused = self.next_segment.take().and_then(NextSegment::finish);

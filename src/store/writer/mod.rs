@@ -70,6 +70,8 @@ pub(super) struct Writer {
     unproven: bool,
     fold_failed: bool,
     sweeper: Sweeper,
+    /// A checkpoint was made since replays and conflicts were written down.
+    activity_due: bool,
 }
 
 impl Writer {
@@ -95,6 +97,7 @@ impl Writer {
             unproven: false,
             fold_failed: false,
             sweeper: Sweeper::default(),
+            activity_due: false,
         }
     }
 
@@ -212,6 +215,7 @@ impl Writer {
         {
             batch.run(job);
         }
+        self.note_activity(&mut batch);
         self.sweep_with(&mut batch);
         if let Err(error) = self.commit(batch) {
             tracing::debug!(%error, "a batch was not committed; its members were told");
@@ -286,7 +290,11 @@ impl Writer {
         if mutant::is(Mutant::PublishedBeforeSync) {
             mutation::show_early(&self.shared.publisher, batch.map(), batch.last_position());
         }
-        log.sync()
+        let started = self.shared.time.monotonic();
+        log.sync()?;
+        let took = self.shared.time.monotonic().saturating_sub(started);
+        self.shared.measures.batch(batch.members.len(), took);
+        Ok(())
     }
 
     /// The batch is durable: show it, then say so.
@@ -369,7 +377,11 @@ impl Writer {
         match folded {
             Folded::Done { snapshot, checkpoint } => {
                 self.shared.counters.folds.add(1);
-                self.shared.counters.checkpoints.add(u64::from(checkpoint));
+                self.shared.counters.checkpoints.add(u64::from(checkpoint.is_some()));
+                if let Some(took) = checkpoint {
+                    self.shared.measures.checkpoint(took, self.shared.time.monotonic());
+                    self.activity_due = true;
+                }
                 let before = self.shared.publisher.load();
                 let view = View { active: before.view.active.clone(), frozen: None, base: snapshot };
                 let position = before.position;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::log::record::Body;
 use crate::protocol::retention::ClockState;
 use crate::store::batch::Batch;
 
@@ -33,6 +34,18 @@ impl Writer {
         if self.sweep_is_due() {
             batch.sweep(&mut self.sweeper);
             self.shared.counters.next_due_ms.set(self.sweeper.next_due_ms());
+        }
+    }
+
+    /// After a checkpoint: adds what was counted of single keys to the next batch.
+    pub(super) fn note_activity(&mut self, batch: &mut Batch<'_>) {
+        if !std::mem::take(&mut self.activity_due) {
+            return;
+        }
+        if let Some(activity) = self.shared.activity.take()
+            && let Err(error) = batch.add_frame(Body::Activity(activity))
+        {
+            tracing::warn!(%error, "replays and conflicts of single keys were not written down");
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the store answered beside what the model says.
 
-use counterfoil::{Entry, EntryKind, Error, Execution, Outcome, Receipt, Written};
+use counterfoil::{Entry, EntryKind, Error, Execution, Outcome, Position, Receipt, Written};
 
 use super::{Answered, Session, ensure};
 use crate::oracle::{Answer, Call, Line, LineKind, Stored, Who, Wrote};
@@ -44,13 +44,20 @@ impl Session<'_> {
     }
 
     pub(super) fn check(&self, who: Who, expected: &Answer, actual: Answered) -> Result<(), String> {
+        self.learn()?;
+        let own = self.own.borrow();
+        let at = |position| own.without(position);
         let holds = match (expected, &actual) {
-            (Answer::Executed(stored), Ok(receipt)) => !receipt.is_replayed() && is_of(receipt, who, stored),
-            (Answer::Replayed(stored), Ok(receipt)) => receipt.is_replayed() && is_of(receipt, who, stored),
+            (Answer::Executed(stored), Ok(receipt)) => {
+                !receipt.is_replayed() && is_of(receipt, at(receipt.position()), who, stored)
+            }
+            (Answer::Replayed(stored), Ok(receipt)) => {
+                receipt.is_replayed() && is_of(receipt, at(receipt.position()), who, stored)
+            }
             (Answer::Gone(stored), Err(Error::Gone(gone))) => {
                 gone.resource_id.as_deref() == stored.reply.resource()
                     && gone.completed_at.0 == stored.completed
-                    && gone.position == stored.position
+                    && at(gone.position) == stored.position
             }
             (Answer::Conflict(version), Err(Error::Conflict { stored_version })) => version == stored_version,
             (Answer::UndeclaredHeader, Err(Error::Undeclared { what, .. })) => *what == "reply header",
@@ -75,10 +82,12 @@ impl Session<'_> {
         expected: &Wrote,
         actual: Result<Written<Vec<String>>, Error>,
     ) -> Result<(), String> {
+        self.learn()?;
+        let own = self.own.borrow();
         let (kind, holds) = match (expected, &actual) {
             (Wrote::Kept { seen, position }, Ok(written)) => {
                 let kind = if position.is_some() { "written" } else { "nothing to write" };
-                (kind, written.value == *seen && written.position == *position)
+                (kind, written.value == *seen && written.position.map(|at| own.without(at)) == *position)
             }
             (Wrote::Failed, Err(Error::Failed(_))) => ("write failed", true),
             (Wrote::Panicked, Err(Error::Panicked { .. })) => ("write panicked", true),
@@ -92,13 +101,14 @@ impl Session<'_> {
 }
 
 /// Every field of a receipt.
-fn is_of(receipt: &Receipt, who: Who, stored: &Stored) -> bool {
+fn is_of(receipt: &Receipt, position: Position, who: Who, stored: &Stored) -> bool {
     let meta = receipt.meta();
     *receipt.slot() == who.slot()
         && *receipt.reply() == stored.reply
         && meta.outcome == stored.outcome
         && meta.operation_version == stored.version
-        && meta.position == stored.position
+        && meta.position == receipt.position()
+        && position == stored.position
         && meta.completed_at.0 == stored.completed
         && meta.completed_at_wall.0 == stored.completed
         && meta.replay_until.0 == stored.replay_until

@@ -1,4 +1,4 @@
-//! Counts durations in buckets that are at most a sixteenth wide.
+//! Counts values in buckets that are at most a sixteenth wide.
 
 use std::time::Duration;
 
@@ -8,26 +8,24 @@ const PARTS: u64 = 1 << PARTS_BITS;
 const OCTAVES: usize = 37;
 const BUCKETS: usize = OCTAVES << PARTS_BITS;
 
-/// How long things took. A bucket is at most a sixteenth of its value wide, so what is read is at most so much too long
-/// and never too short.
+/// How values are distributed. A bucket is at most a sixteenth of its value wide, so what is read is at most so much too
+/// large and never too small.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Histogram {
+pub struct Distribution {
     counts: Box<[u64; BUCKETS]>,
     total: u64,
 }
 
-impl Default for Histogram {
+impl Default for Distribution {
     fn default() -> Self {
         Self { counts: Box::new([0; BUCKETS]), total: 0 }
     }
 }
 
-impl Histogram {
+impl Distribution {
     /// Counts one.
-    pub fn record(&mut self, duration: Duration) {
-        // Rounded up: a quantile must never be shorter than what was measured.
-        let micros = u64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
-        self.counts[bucket(micros)] += 1;
+    pub fn record(&mut self, value: u64) {
+        self.counts[bucket(value)] += 1;
         self.total += 1;
     }
 
@@ -37,25 +35,65 @@ impl Histogram {
         self.total
     }
 
-    /// A duration that `rank` of those that were counted did not exceed, counted from 1. `None` if there are not so many.
+    /// A value that `rank` of those that were counted did not exceed, counted from 1. `None` if there are not so many.
     #[must_use]
-    pub fn at_rank(&self, rank: u64) -> Option<Duration> {
+    pub fn at_rank(&self, rank: u64) -> Option<u64> {
         let mut seen = 0;
         let reaches = |count: &u64| {
             seen += count;
             *count > 0 && seen >= rank
         };
-        self.counts.iter().position(reaches).map(|bucket| Duration::from_micros(upper(bucket)))
+        self.counts.iter().position(reaches).map(upper)
     }
 
     /// The quantile, such as 0.99. `None` if nothing was counted.
     #[must_use]
-    pub fn quantile(&self, quantile: f64) -> Option<Duration> {
+    pub fn quantile(&self, quantile: f64) -> Option<u64> {
         #[expect(clippy::cast_precision_loss, reason = "above 2^53 one more or less does not matter")]
         let rank = (self.total as f64 * quantile.clamp(0.0, 1.0)).ceil();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the total")]
         let rank = (rank as u64).max(1);
         self.at_rank(rank)
+    }
+}
+
+impl std::fmt::Debug for Distribution {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Distribution")
+            .field("count", &self.total)
+            .field("median", &self.quantile(0.5))
+            .field("p99", &self.quantile(0.99))
+            .finish()
+    }
+}
+
+/// How long things took: a [`Distribution`] of durations, in microseconds.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Histogram(Distribution);
+
+impl Histogram {
+    /// Counts one.
+    pub fn record(&mut self, duration: Duration) {
+        // Rounded up: a quantile must never be shorter than what was measured.
+        self.0.record(u64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX));
+    }
+
+    /// How many were counted.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.0.count()
+    }
+
+    /// A duration that `rank` of those that were counted did not exceed, counted from 1. `None` if there are not so many.
+    #[must_use]
+    pub fn at_rank(&self, rank: u64) -> Option<Duration> {
+        self.0.at_rank(rank).map(Duration::from_micros)
+    }
+
+    /// The quantile, such as 0.99. `None` if nothing was counted.
+    #[must_use]
+    pub fn quantile(&self, quantile: f64) -> Option<Duration> {
+        self.0.quantile(quantile).map(Duration::from_micros)
     }
 }
 
@@ -79,7 +117,7 @@ fn upper(bucket: usize) -> u64 {
 impl std::fmt::Debug for Histogram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Histogram")
-            .field("count", &self.total)
+            .field("count", &self.count())
             .field("median", &self.quantile(0.5))
             .field("p99", &self.quantile(0.99))
             .finish()
