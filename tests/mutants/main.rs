@@ -13,7 +13,7 @@ use counterfoil::testing::Mutant;
 
 use crate::crash::faults::fault_hunt;
 use crate::crash::hunt::{Effort, hunt};
-use crate::crash::{damage, harness, scenarios, threads};
+use crate::crash::{damage, doubt, harness, scenarios, threads};
 
 /// Each mutant, who notices it (a scenario of the crash suites by its name, or one of the other suites' parts), and what
 /// is said of it.
@@ -29,7 +29,7 @@ const NOTICED_BY: [(Mutant, &str, &str); 17] = [
     (Mutant::AppendedInPlace, TORN_BATCH, "came back"),
     (Mutant::EpochNotInChecksum, FRAME_OF_ANOTHER_EPOCH, "is there, but not"),
     (Mutant::PublishedBeforeSync, "failed sync, log", "were seen in the tables"),
-    (Mutant::ExpiryRowLeft, "forgotten receipts", "verify found"),
+    (Mutant::ExpiryRowLeft, CLOCK_IN_DOUBT, "verify found"),
     (Mutant::PoisonIgnored, FAULTS, "answered"),
     (Mutant::OnePhaseCheckpoint, "failed sync, state", "does not open"),
     (Mutant::FolderPublishes, LONG_CHECKPOINT, "answered"),
@@ -40,6 +40,7 @@ const NOTICED_BY: [(Mutant, &str, &str); 17] = [
 const LOST_FRAMES: &str = "corruption: lost frames";
 const TORN_BATCH: &str = "corruption: a torn batch";
 const FRAME_OF_ANOTHER_EPOCH: &str = "corruption: another epoch's";
+const CLOCK_IN_DOUBT: &str = "a clock in doubt";
 const FAULTS: &str = "failing disk: every call";
 const LONG_CHECKPOINT: &str = "failing disk: a slow sync";
 
@@ -59,6 +60,7 @@ fn look(suite: &str, mutant: Option<Mutant>, effort: Effort) -> Result<(), (Stri
         LOST_FRAMES => damage::lost_frames(&limits()).map_err(found),
         FRAME_OF_ANOTHER_EPOCH => damage::frame_of_another_epoch(&limits()).map_err(found),
         LONG_CHECKPOINT => threads::a_checkpoint_that_takes_long(&limits()).map_err(found),
+        CLOCK_IN_DOUBT => doubt::a_receipt_that_is_replaced_before_it_is_swept(&limits()).map_err(found),
         FAULTS => fault_hunt(&limits(), FAULTS_EVERY).map(drop).map_err(|violation| found(violation.to_string())),
         name => {
             let named = scenarios::all().into_iter().find(|scenario| scenario.name == name);

@@ -4,6 +4,7 @@
 pub(crate) mod chance;
 pub(crate) mod check;
 pub(crate) mod damage;
+pub(crate) mod doubt;
 pub(crate) mod faults;
 pub(crate) mod harness;
 pub(crate) mod hunt;

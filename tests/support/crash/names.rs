@@ -7,11 +7,12 @@ use crate::crash::harness::Process;
 use crate::crash::hunt::Scenario;
 use crate::crash::ordeal::{Crash, Judge, Start, answer_again, interrupt, rest};
 use crate::crash::phase::{Course, Phase};
+use crate::crash::script::Step;
 
 /// What befalls the process right after the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
-    /// Nothing: it goes on, or says that it cannot.
+    /// Nothing: it takes two more steps, or says that it cannot.
     GoesOn,
     /// It is killed before another call.
     Dies,
@@ -59,7 +60,11 @@ pub(crate) fn reach(
         Then::Dies => process.disk.power_cut_at(cut + 1),
         Then::CannotTakeBack => keep_from_taking_back(&process),
     }
-    drop(process.run(rest(scenario)));
+    if then == Then::GoesOn {
+        go_on(&mut process, rest(scenario));
+    } else {
+        drop(process.run(rest(scenario)));
+    }
     if then == Then::CannotTakeBack && process.store.is_some() {
         drop(rest(scenario).iter().try_for_each(|step| process.step(step)));
     }
@@ -76,6 +81,23 @@ pub(crate) fn reach(
         process.settle();
     }
     judge(Crash { disk: &process.disk, told: &process.told, phase, path, seed: None }, &scenario.workload)
+}
+
+/// Until two steps after the failure, so that there is something left to do for the next process.
+fn go_on(process: &mut Process, steps: &[Step]) {
+    let mut more = 2;
+    if process.open().is_err() {
+        return;
+    }
+    for step in steps {
+        if process.disk.faults_struck() > 0 {
+            more -= 1;
+        }
+        if process.step(step).is_err() || more == 0 {
+            return;
+        }
+    }
+    drop(process.close());
 }
 
 fn keep_from_taking_back(process: &Process) {

@@ -242,7 +242,8 @@ fn failed_syncs_of_the_state() -> Scenario {
 
 /// Segments come and go, and what is done to their names may be in the cache only.
 fn failed_syncs_of_directories() -> Scenario {
-    let (limits, script) = removing();
+    let (limits, mut script) = removing();
+    script.extend((11..=20).map(|id| one(id, Kind::Large(1800))));
     let ordeal = Ordeal::FailedDirectorySync;
     let none = [Creation, Append, Synced, Fold, Checkpoint, CatchingUp];
     let scenario = Scenario { ordeal, lacks: Vec::new(), ..scenario("failed sync, names", limits, Some(2), script) };
