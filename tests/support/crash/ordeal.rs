@@ -277,8 +277,8 @@ impl Recovery<'_> {
             let path = format!("{path}, power lost at operation {cut} of the opening");
             let (told, phase) = (self.told, course.phase(cut));
             judge(Crash { disk: &dying.disk, told, phase, path: path.clone(), seed: None }, self.workload)?;
-            if deeper > 0 && cut % 4 == 0 {
-                let survival = if cut % 8 == 0 { Survival::Everything } else { Survival::Random(cut) };
+            if deeper > 0 {
+                let survival = if cut % 2 == 0 { Survival::Everything } else { Survival::Random(cut) };
                 let next = dying.disk.crash(&survival);
                 self.lose_again(&next, (&format!("{path}, {survival:?} survives"), deeper - 1), cut, judge)?;
             }

@@ -99,7 +99,7 @@ fn creation() -> Scenario {
 
 /// A creation is interrupted, and so is what the next opening makes of it.
 fn creation_lost_twice() -> Scenario {
-    let twice = Ordeal::LossInRecovery { every: 5, thrice: false };
+    let twice = Ordeal::LossInRecovery { every: 1, thrice: false };
     Scenario { ordeal: twice, ..scenario("creation, twice", quiet(), None, Vec::new()) }.in_openings()
 }
 
@@ -300,6 +300,6 @@ fn lives() -> Scenario {
     let mut limits = harness::limits();
     limits.segment_bytes_first = SEGMENT_BYTES;
     limits.checkpoint_log_bytes = 6000;
-    let ordeal = Ordeal::Lives { count: 4500 };
+    let ordeal = Ordeal::Lives { count: 2200 };
     Scenario { ordeal, lacks: Vec::new(), ..scenario("long lives", limits, None, Vec::new()) }
 }
