@@ -85,7 +85,8 @@ pub use state::{
 };
 #[cfg(feature = "store")]
 pub use store::{
-    Change, ClockAccepted, Entry, EntryKind, Explanation, KeyActivity, KeyEvent, KeyEventKind, LateRetries,
-    LogFollower, LogReadError, LogStart, NextAnswer, OpenError, Problem, Quota, ReadView, Stats, Store, StoreBuilder,
-    Swept, Ticket, Tx, VerifyReport, Written,
+    Change, ClockAccepted, Entry, EntryKind, Explanation, ExportError, Exported, KeyActivity, KeyEvent, KeyEventKind,
+    LateRetries, ListedReceipt, LogFollower, LogReadError, LogStart, NextAnswer, OpenError, Problem, Quota, RawRow,
+    RawRows, ReadView, ReceiptFilter, Receipts, Stats, Store, StoreBuilder, Swept, TableInfo, TenantUsage, Ticket, Tx,
+    VerifyReport, Written,
 };

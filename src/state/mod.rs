@@ -36,7 +36,7 @@ pub(crate) use limits::TableLimits;
 pub(crate) use map::MemoryMap;
 pub(crate) use merge::RowRange;
 pub(crate) use row_key::{RowKey, TableId};
-pub(crate) use table::{Compat, Declarations, TxRows};
+pub(crate) use table::{Compat, Declarations, TxRows, hex, key_from_json, key_to_json, unhex};
 #[cfg(test)]
 pub(crate) use view::KeyBounds;
 pub(crate) use view::{ALL, Overlay, Rows, View};

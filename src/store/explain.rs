@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use crate::base::error::Error;
 use crate::base::name::{Key, Slot};
 use crate::base::position::{Position, TimestampMs};
@@ -13,6 +15,7 @@ use crate::state::{ALL, Rows, View};
 
 use super::Store;
 use super::apply::{ApplyError, get_system};
+use super::export::{bytes_json, outcome_name, position_json};
 use super::rows::{ActivityRow, ScopeRow, SlotRow, System, open_row, slot_key, slot_key_of};
 
 /// What is known of one slot.
@@ -163,9 +166,8 @@ impl Store {
         let (row, erased_through, kept) = read().map_err(|error| error.answer())?;
         let (receipt, erased) = match &row {
             Some(SlotRow::Receipt(receipt)) => {
-                let erased = receipt.reply_erased || receipt.position.sequence <= erased_through;
-                let meta = receipt.meta();
-                (Some(if erased { ReceiptMeta { resource_id: None, ..meta } } else { meta }), erased)
+                let erased = receipt.is_erased(erased_through);
+                (Some(receipt.shown(erased)), erased)
             }
             Some(SlotRow::Claim(_)) | None => (None, false),
         };
@@ -202,6 +204,59 @@ impl Store {
     }
 }
 
+impl Explanation {
+    /// Everything as one JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({
+            "tenant": self.slot.tenant.as_str(),
+            "actor": self.slot.actor.as_str(),
+            "operation": self.slot.operation.as_str(),
+            "key": bytes_json(self.slot.key.as_bytes()),
+            "store_time_ms": self.store_time.0,
+            "now": self.now.to_json(),
+            "receipt": self.receipt.as_ref().map(ReceiptMeta::to_json),
+            "erased": self.erased,
+            "activity": self.activity.map(|activity| json!({
+                "replays_at_least": activity.replays,
+                "conflicts_at_least": activity.conflicts,
+                "since_ms": activity.since.0,
+                "last_ms": activity.last.0,
+            })),
+            "events": self.events.iter().map(KeyEvent::to_json).collect::<Vec<_>>(),
+            "log_from": self.log_from,
+        })
+    }
+}
+
+impl KeyEvent {
+    fn to_json(&self) -> Value {
+        let mut line = json!({
+            "position": position_json(self.position),
+            "time_ms": self.time.0,
+            "wall_ms": self.wall.0,
+        });
+        match &self.kind {
+            KeyEventKind::Executed { outcome, status, attempt, trace_id } => {
+                line["event"] = json!("executed");
+                line["outcome"] = json!(outcome_name(*outcome));
+                line["status"] = json!(status);
+                line["attempt"] = json!(attempt);
+                line["trace_id"] = json!(trace_id);
+            }
+            KeyEventKind::Claim { action, fence } => {
+                line["event"] = json!(format!("claim {action}"));
+                line["fence"] = json!(fence);
+            }
+            KeyEventKind::Resolved { outcome } => {
+                line["event"] = json!("resolved");
+                line["outcome"] = json!(outcome_name(*outcome));
+            }
+        }
+        line
+    }
+}
+
 fn find_slots(view: &View, key: &Key) -> Result<Vec<Slot>, ApplyError> {
     let mut slots = Vec::new();
     for row in view.range(System::Scopes.id(), ALL)? {
@@ -217,7 +272,7 @@ fn find_slots(view: &View, key: &Key) -> Result<Vec<Slot>, ApplyError> {
     Ok(slots)
 }
 
-fn next_answer(row: Option<&SlotRow>, erased: bool, now: TimestampMs) -> NextAnswer {
+pub(super) fn next_answer(row: Option<&SlotRow>, erased: bool, now: TimestampMs) -> NextAnswer {
     match row {
         None => NextAnswer::Execute,
         Some(SlotRow::Receipt(receipt)) => {

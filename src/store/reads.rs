@@ -25,6 +25,14 @@ impl ReadView {
         Self { shared: Arc::clone(shared), published: shared.publisher.load(), number }
     }
 
+    pub(super) fn published(&self) -> &Published {
+        &self.published
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// A handle for a table that was declared when the store was opened.
     ///
     /// # Errors

@@ -199,7 +199,7 @@ impl SlotRow {
                     operation_version: row.operation_version,
                     replay_until: TimestampMs(row.replay_until_ms),
                     refuse_until: TimestampMs(row.refuse_until_ms),
-                    reply_erased: row.reply_erased || row.position.sequence <= erased_through,
+                    reply_erased: row.is_erased(erased_through),
                 }
             }
             Self::Claim(row) => {
@@ -230,6 +230,17 @@ impl ReceiptRow {
             body_dropped: self.body_dropped,
             redacted: self.redacted,
         }
+    }
+
+    /// Its reply and resource id are not shown any more.
+    pub(super) const fn is_erased(&self, erased_through: u64) -> bool {
+        self.reply_erased || self.position.sequence <= erased_through
+    }
+
+    /// The same for a person to see.
+    pub(super) fn shown(&self, erased: bool) -> ReceiptMeta {
+        let meta = self.meta();
+        if erased { ReceiptMeta { resource_id: None, ..meta } } else { meta }
     }
 
     /// Nothing is known of it any more.

@@ -139,6 +139,15 @@ pub struct KeyReader<'a> {
     in_tuple: bool,
 }
 
+impl<'a> KeyReader<'a> {
+    /// Reads a key that must fill the bytes.
+    pub(super) fn over<T>(bytes: &'a [u8], read: impl FnOnce(&mut Self) -> Result<T, KeyError>) -> Result<T, KeyError> {
+        let mut reader = Self { rest: bytes, in_tuple: false };
+        let key = read(&mut reader)?;
+        if reader.rest.is_empty() { Ok(key) } else { Err(KeyError::new("key", "bytes are left over")) }
+    }
+}
+
 impl KeyReader<'_> {
     /// Reads what [`KeyWriter::write_fixed`] wrote. `None` if there are fewer bytes.
     pub fn read_fixed<const N: usize>(&mut self) -> Option<[u8; N]> {

@@ -6,6 +6,7 @@
 mod codec;
 mod declare;
 mod key;
+mod key_json;
 mod key_range;
 mod key_types;
 mod mutate;
@@ -25,6 +26,7 @@ pub use codec::Codec;
 pub use declare::TableDeclaration;
 pub(crate) use declare::{Compat, Declarations};
 pub use key::{AsKey, KeyError, KeyReader, KeyWriter, TableKey};
+pub(crate) use key_json::{hex, key_from_json, key_to_json, unhex};
 pub use key_range::{KeyPrefix, KeyRange};
 pub use mutate::TableMut;
 pub(crate) use tx::TxRows;

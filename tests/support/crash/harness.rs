@@ -75,6 +75,18 @@ impl Told {
         }
     }
 
+    /// What leaves no receipt, or one that does not last.
+    fn note_write(&mut self, op: Op, written: Result<Position, Error>) -> Result<(), Error> {
+        match written {
+            Ok(position) => {
+                self.not_executed.remove(&op.id);
+                self.writes.insert(op.id, (op, position));
+                Ok(())
+            }
+            Err(error) => self.note_error(op, error),
+        }
+    }
+
     fn note_error(&mut self, op: Op, error: Error) -> Result<(), Error> {
         let list = match error.execution() {
             Execution::Unknown => {
@@ -234,7 +246,12 @@ impl Process {
         store.step().expect("the store is open");
         let mut outcome = Ok(());
         for (op, ticket) in tickets {
-            let noted = self.told.note(op, ticket.and_then(counterfoil::Ticket::wait));
+            let answer = ticket.and_then(counterfoil::Ticket::wait);
+            let noted = if op.has_receipt() || !op.has_frame() {
+                self.told.note(op, answer)
+            } else {
+                self.told.note_write(op, answer.map(|receipt| receipt.position()))
+            };
             outcome = outcome.and(noted.map_err(|error| Stopped::Answer(op, error)));
         }
         outcome
@@ -248,13 +265,6 @@ impl Process {
             let written = self.store().write(move |tx| op.execute(tx).map(drop));
             written.map(|written| written.position.expect("it wrote something"))
         };
-        match written {
-            Ok(position) => {
-                self.told.not_executed.remove(&op.id);
-                self.told.writes.insert(op.id, (op, position));
-                Ok(())
-            }
-            Err(error) => self.told.note_error(op, error).map_err(|error| Stopped::Answer(op, error)),
-        }
+        self.told.note_write(op, written).map_err(|error| Stopped::Answer(op, error))
     }
 }

@@ -1,0 +1,6 @@
+//! What is stored, listed and exported; what is erased, copied and given back.
+
+mod export;
+#[path = "../retention/support.rs"]
+#[expect(dead_code, reason = "the tests of retention use the rest")]
+mod support;
