@@ -48,7 +48,7 @@ enum Found {
 
 pub(super) fn open(builder: StoreBuilder, disk: Arc<dyn Disk>) -> Result<Store, OpenError> {
     #[cfg(feature = "mutants")]
-    crate::base::mutant::Selection::of(builder.limits.mutant).take_over();
+    mutant::Selection::of(builder.limits.mutant).take_over();
     if builder.must_exist {
         // Looked at before anything is made, so that a mistyped path stays what it was.
         let listed = disk.list("");
