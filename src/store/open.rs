@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::error::Error;
+use crate::base::mutant::{self, Mutant};
 use crate::base::position::{Position, TimestampMs};
 use crate::disk::{CopyOnWrite, Disk, OpenMode, RedbBackend, WriteGate};
 use crate::log::record::{Body, Record, TableRecord};
-use crate::log::{CheckpointState, Extent, LOG_DIR, NewEpoch, Recovered, StoreId, check_all, recover};
+use crate::log::{CheckpointState, Extent, LOG_DIR, NewEpoch, Recovered, StoreId, check_all, finish_renewals, recover};
 use crate::protocol::identity::HashKeys;
 use crate::protocol::retention::is_trusted;
 use crate::state::{Compat, Engine, MemoryMap, Meta, Overlay, Snapshot, TableDeclaration, View, check_copy};
@@ -34,6 +35,10 @@ pub(super) const STATE: &str = "state.redb";
 /// A state file that is being written and takes the other's place. Left over, it is removed.
 pub(super) const STATE_NEW: &str = "state.redb.new";
 
+/// What the state says until the opening after the creation has made its first checkpoint: a creation begins with an
+/// empty log.
+const EPOCH_OF_CREATION: u64 = 1;
+
 /// What a directory holds.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
@@ -45,7 +50,7 @@ enum Found {
 
 pub(super) fn open(builder: StoreBuilder, disk: Arc<dyn Disk>) -> Result<Store, OpenError> {
     #[cfg(feature = "mutants")]
-    crate::base::mutant::Selection::of(builder.limits.mutant).take_over();
+    mutant::Selection::of(builder.limits.mutant).take_over();
     if builder.must_exist {
         // Looked at before anything is made, so that a mistyped path stays what it was.
         let listed = disk.list("");
@@ -102,6 +107,9 @@ struct Opened {
     log: Recovered,
 }
 
+/// What the state of a store says that is being created.
+const NOTHING_YET: CheckpointState = CheckpointState { epoch: 0, applied_sequence: 0, log_floor: 1 };
+
 /// Makes a store. It is one as soon as `IDENTITY` has its name; until then the next open starts over.
 fn create(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Result<Opened, OpenError> {
     let wall = builder.clock.wall();
@@ -122,7 +130,7 @@ fn create(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Res
         log_floor: 1,
     };
     let engine = Engine::create(backend, Arc::clone(&builder.catalog), meta(0, 0), builder.limits.cache_bytes)?;
-    let log = recover(disk, store_id, &CheckpointState { epoch: 0, applied_sequence: 0 }, new_epoch(builder))?;
+    let log = recover(disk, store_id, &NOTHING_YET, new_epoch(builder))?;
     // From here on the state knows that there is a log: an empty one would be a loss.
     engine.fold(&MemoryMap::new(), meta(log.epoch, wall.0), crate::state::FoldDurability::Checkpoint)?;
     Identity::publish(&**disk).map_err(OpenError::io("rename", IDENTITY))?;
@@ -160,8 +168,13 @@ fn open_existing(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate)
     if builder.full_check {
         check_everything(builder, &**disk, store_id, &meta)?;
     }
-    let checkpoint = CheckpointState { epoch: meta.epoch, applied_sequence: meta.applied_sequence };
+    let Meta { epoch, applied_sequence, log_floor, .. } = meta;
+    let checkpoint = CheckpointState { epoch, applied_sequence, log_floor };
     let log = recover(disk, store_id, &checkpoint, new_epoch(builder))?;
+    if epoch == EPOCH_OF_CREATION && !mutant::is(Mutant::IdentityTrusted) {
+        // Its name may exist in the cache only. Whoever finds a later epoch finds one that did this.
+        identity.renew(&**disk).map_err(OpenError::io("rename", IDENTITY))?;
+    }
     let file = disk.open(STATE, OpenMode::ReadWrite).map_err(OpenError::io("open", STATE))?;
     let backend = RedbBackend::new(file, gate.clone());
     let (engine, snapshot) =
@@ -197,7 +210,7 @@ fn look_at_state(builder: &StoreBuilder, disk: &dyn Disk, store_id: StoreId) -> 
     Ok(meta)
 }
 
-/// Reads everything that opening alone would trust. Changes nothing: redb's own check, which repairs, has a copy.
+/// Reads everything that opening alone would trust. Changes nothing but names that an opening was interrupted with: redb's own check, which repairs, has a copy.
 fn check_everything(builder: &StoreBuilder, disk: &dyn Disk, store_id: StoreId, meta: &Meta) -> Result<(), OpenError> {
     let file = disk.open(STATE, OpenMode::Read).map_err(OpenError::io("open", STATE))?;
     let copy = CopyOnWrite::new(file).map_err(OpenError::io("read", STATE))?;
@@ -205,7 +218,8 @@ fn check_everything(builder: &StoreBuilder, disk: &dyn Disk, store_id: StoreId, 
         let reason = "redb's check found damaged pages".to_owned();
         return Err(OpenError::Damaged { file: STATE.to_owned(), reason });
     }
-    let log = check_all(disk, store_id, Extent::Closed { applied: meta.applied_sequence })?;
+    finish_renewals(disk)?;
+    let log = check_all(disk, store_id, Extent::Closed { applied: meta.applied_sequence }, meta.log_floor)?;
     if let Some(problem) = log.problems.into_iter().next() {
         return Err(problem.into());
     }

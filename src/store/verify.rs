@@ -139,7 +139,8 @@ impl Checker<'_> {
     /// Every frame's checksums, and sequences without a gap.
     fn check_frames(&mut self) {
         let extent = Extent::Live { durable: self.durable.sequence };
-        match check_all(&*self.shared.disk, self.shared.store_id, extent) {
+        let floor = self.shared.history.floor();
+        match check_all(&*self.shared.disk, self.shared.store_id, extent, floor) {
             Ok(log) => {
                 self.report.segments = log.segments;
                 self.report.entries = log.entries;
@@ -148,7 +149,6 @@ impl Checker<'_> {
                     self.report.note("log", problem);
                 }
                 let first = log.first_sequence.unwrap_or(self.durable.sequence + 1);
-                let floor = self.shared.history.floor();
                 if first > floor && floor <= self.durable.sequence {
                     self.note_log(format!("entries {floor} to {} are missing", first - 1));
                 }

@@ -246,6 +246,10 @@ impl Writer {
 
     /// After one call of the state file that failed, redb answers no more, reads included: no closure could be sure of
     /// a row. What is with the log is not touched by it.
+    ///
+    /// Looked at before and behind a batch, and not between its members: a member that needs a row of the file after the
+    /// failure is told that it cannot be read and is not executed, and one that finds all its rows in the map, or among
+    /// pages that were read before, rests on nothing that is in doubt.
     fn stop_if_state_failed(&self) {
         let failure = self.shared.state_file.read().failure().map(str::to_owned);
         if let Some(cause) = failure
