@@ -39,9 +39,13 @@
 //! * `store` (default): the embedded store. Without it, only names, positions, times and the clock remain.
 //! * `testing`: `testing::TestBed`, a store on a simulated disk that can lose power and a clock that moves when told to.
 //! * `uuid`: `uuid::Uuid` as a key of tables.
+//! * `admin`: [`Store`]'s `serve_admin`, which answers the operator's tool while a service has the store open; `cli`: that
+//!   tool, the binary `counterfoil`.
 //! * `call` (default): the caller's side, the module of that name, which needs no store. `tokio`, `tower`, `http`, `grpc`, `metrics`
 //!   and `tracing` join it to the libraries of these names.
 
+#[cfg(feature = "admin")]
+pub mod admin;
 mod base;
 #[cfg(feature = "call")]
 pub mod call;

@@ -74,6 +74,8 @@ pub use clock::ClockAccepted;
 pub use compact::Compacted;
 pub use erase::{Erase, Erased, Erasure};
 pub use explain::{Explanation, KeyActivity, KeyEvent, KeyEventKind, NextAnswer};
+#[cfg(feature = "admin")]
+pub(crate) use export::parse_bytes;
 pub use export::{ExportError, Exported};
 pub use follow::{Change, Entry, EntryKind, LogFollower, LogReadError, LogStart};
 pub use listing::{ListedReceipt, RawRow, RawRows, ReceiptFilter, Receipts, TableInfo, TenantUsage};

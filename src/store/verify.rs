@@ -69,6 +69,23 @@ impl VerifyReport {
         self.problems.is_empty()
     }
 
+    /// Counts and problems as one JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        let problems = self.problems.iter();
+        serde_json::json!({
+            "clean": self.is_clean(),
+            "segments": self.segments,
+            "entries": self.entries,
+            "log_bytes": self.log_bytes,
+            "receipts": self.receipts,
+            "claims": self.claims,
+            "rows": self.rows,
+            "state_rows": self.state_rows,
+            "problems": problems.map(|problem| problem.to_string()).collect::<Vec<_>>(),
+        })
+    }
+
     fn note(&mut self, check: &'static str, message: impl fmt::Display) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(Problem { check, message: message.to_string() });
