@@ -184,6 +184,9 @@ fn open_existing(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate)
 
 /// What a compaction left that was not finished.
 fn remove_leftover_state(disk: &dyn Disk) {
+    if !disk.list("").is_ok_and(|names| names.iter().any(|name| name == STATE_NEW)) {
+        return;
+    }
     match disk.remove(STATE_NEW) {
         Ok(()) => tracing::debug!("an unfinished state file was removed"),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
