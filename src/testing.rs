@@ -63,6 +63,29 @@ impl StoreBuilder {
 }
 
 impl Store {
+    /// [`Store::backup`] onto a simulated disk.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::backup`].
+    pub fn backup_in(&self, disk: &SimDisk) -> Result<crate::store::Backup, crate::store::BackupError> {
+        self.backup_on(disk, |_, _| ())
+    }
+
+    /// [`Store::restore`] from one simulated disk onto another.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::restore`].
+    pub fn restore_in(
+        backup: &SimDisk,
+        target: &SimDisk,
+        options: &crate::store::RestoreOptions,
+    ) -> Result<crate::store::Restored, crate::store::BackupError> {
+        let target: Arc<dyn crate::disk::Disk> = Arc::new(target.clone());
+        Self::restore_on(backup, &target, options)
+    }
+
     /// Checks the store as a whole: [`Store::verify`] is clean, and the log, applied to an empty state, gives the state
     /// that is being read. The second is left out once segments of the log were removed.
     ///

@@ -86,6 +86,11 @@ pub enum Request {
     },
     /// The erasures that were decided.
     Erasures,
+    /// Copy the store into a new directory.
+    Backup {
+        /// Which, as the process that has the store open sees it.
+        to: String,
+    },
     /// Everything as JSON lines.
     Export {
         /// `receipts`, `log` or `tables`.

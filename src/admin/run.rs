@@ -135,6 +135,15 @@ fn answer(store: &Store, request: &Request, emit: &mut Emit<'_>) -> Result<Value
             }
             Ok(json!({ "erasures": erasures.len() }))
         }
+        Request::Backup { to } => {
+            let mut heard = true;
+            let made = store.backup(to, |done, total| {
+                heard = heard && emit(Answer::Progress { done, total: Some(total) }).is_ok();
+            });
+            let made = made.map_err(|error| Stop::Failed(error.to_string()))?;
+            let position = made.position.map(|position| position.to_string());
+            Ok(json!({ "backup_id": made.id, "position": position, "rows": made.rows, "bytes": made.bytes }))
+        }
         Request::Export { what } => export(store, what, emit),
         Request::AcceptClock { by, reason } => {
             let accepted = store.accept_clock(by.as_deref(), reason)?;

@@ -39,6 +39,7 @@ mod reader;
 pub(crate) mod record;
 mod recover;
 mod renew;
+mod restored;
 mod retain;
 mod scan;
 mod segment;
@@ -60,6 +61,7 @@ pub(crate) use name::LOG_DIR;
 pub(crate) use reader::LogReader;
 pub(crate) use recover::{CheckpointState, NewEpoch, Recovered, RecoveryReport, recover};
 pub(crate) use renew::finish_renewals;
+pub(crate) use restored::{RestoredLog, begin_restored};
 pub(crate) use retain::{Keep, Removable, Removal, RemoveError, Retention, remove_oldest};
 pub(crate) use segment::{PreparedSegment, SegmentSpec, prepare_segment};
 #[cfg(test)]

@@ -215,8 +215,6 @@ pub(crate) struct RestoreRecord {
     /// The last position in the backup.
     pub(crate) from_epoch: u64,
     pub(crate) from_sequence: u64,
-    /// What was erased after the backup was made, to be erased again.
-    pub(crate) erased: Vec<EraseRecord>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,6 +10,7 @@ use crate::base::position::{Position, TimestampMs};
 use crate::base::sync::mpsc;
 use crate::log::LogReader;
 use crate::log::record::{Body, EraseRecord, EraseTarget, Record, SlotRecord};
+use crate::protocol::identity::HashKeys;
 use crate::state::{ALL, Rows};
 
 use super::Store;
@@ -55,6 +56,15 @@ impl Erase {
     #[must_use]
     pub fn tenant(tenant: impl Into<String>) -> Self {
         Self(Target::Tenant { tenant: tenant.into() })
+    }
+
+    /// As it stands in a record.
+    pub(super) fn record(&self, keys: &HashKeys) -> EraseTarget {
+        match &self.0 {
+            Target::Operation(slot) => EraseTarget::Operation(slot_record(keys, slot)),
+            Target::Actor { tenant, actor } => EraseTarget::Actor { tenant: tenant.clone(), actor: actor.clone() },
+            Target::Tenant { tenant } => EraseTarget::Tenant { tenant: tenant.clone() },
+        }
     }
 
     fn includes(&self, slot: &SlotRecord) -> bool {
@@ -163,7 +173,8 @@ impl Store {
         mut progress: impl FnMut(u64),
     ) -> Result<Erased, Error> {
         let (decided_by, reason) = (decided_by.map(str::to_owned), reason.to_owned());
-        let record = EraseRecord { target: self.erase_target(what), sequences: Vec::new(), decided_by, reason };
+        let record =
+            EraseRecord { target: what.record(&self.shared().hash_keys), sequences: Vec::new(), decided_by, reason };
         let known = match &what.0 {
             Target::Operation(slot) => self.receipt_is_readable(slot)?,
             Target::Actor { .. } | Target::Tenant { .. } => false,
@@ -225,22 +236,8 @@ impl Store {
         read().map_err(|error| error.answer())
     }
 
-    fn erase_target(&self, what: &Erase) -> EraseTarget {
-        match &what.0 {
-            Target::Operation(slot) => EraseTarget::Operation(self.slot_record(slot)),
-            Target::Actor { tenant, actor } => EraseTarget::Actor { tenant: tenant.clone(), actor: actor.clone() },
-            Target::Tenant { tenant } => EraseTarget::Tenant { tenant: tenant.clone() },
-        }
-    }
-
     fn slot_record(&self, slot: &Slot) -> SlotRecord {
-        SlotRecord {
-            scope: self.shared().hash_keys.scope(slot).0,
-            tenant: slot.tenant.as_str().to_owned(),
-            actor: slot.actor.as_str().to_owned(),
-            operation: slot.operation.as_str().to_owned(),
-            key: slot.key.as_bytes().to_vec(),
-        }
+        slot_record(&self.shared().hash_keys, slot)
     }
 
     /// Whether there is a receipt that still has something to erase.
@@ -373,6 +370,16 @@ impl Store {
         while self.run.is_manual() && self.run.step()? {}
         let stopped = || shared.poison.get().map_or(Error::Closed, |stopped| Error::Poisoned(stopped.cause.clone()));
         receiver.recv().map_err(|_| stopped())?
+    }
+}
+
+fn slot_record(keys: &HashKeys, slot: &Slot) -> SlotRecord {
+    SlotRecord {
+        scope: keys.scope(slot).0,
+        tenant: slot.tenant.as_str().to_owned(),
+        actor: slot.actor.as_str().to_owned(),
+        operation: slot.operation.as_str().to_owned(),
+        key: slot.key.as_bytes().to_vec(),
     }
 }
 

@@ -58,6 +58,17 @@ pub enum LogReadError {
     /// An entry was written by a newer version of this crate. Read it with that one.
     #[error("{0}: use a newer version of the crate")]
     Newer(String),
+    /// The position was given by the store that this one was restored after the loss of: what it stood for is not here.
+    #[error(
+        "{position} is from after the backup that this store was restored from, which ends at {from}; follow again from \
+         there, and undo what came after it"
+    )]
+    LostInRestore {
+        /// The position.
+        position: Position,
+        /// The last entry that the backup had.
+        from: Position,
+    },
     /// A blocking call from within a closure, guard or waker of the same store.
     #[error("a blocking call of the store from inside one of its own closures, guards or wakers")]
     Reentrant,

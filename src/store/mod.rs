@@ -8,6 +8,7 @@ mod activity;
 mod admit;
 mod answers;
 mod apply;
+mod backup;
 mod batch;
 mod builder;
 mod clock;
@@ -38,6 +39,7 @@ mod redaction;
 mod reentry;
 #[cfg(any(test, feature = "testing"))]
 mod replay;
+mod restore;
 mod rows;
 mod run;
 mod segments;
@@ -69,6 +71,7 @@ use crate::disk::DiskLock;
 use crate::log::record::Body;
 use crate::protocol::minted::minted_at;
 
+pub use backup::{Backup, BackupError};
 pub use builder::StoreBuilder;
 pub use clock::ClockAccepted;
 pub use compact::Compacted;
@@ -85,6 +88,7 @@ pub use quota::Quota;
 pub use reads::ReadView;
 #[cfg(feature = "testing")]
 pub(crate) use replay::apply_to_nothing;
+pub use restore::{PositionState, RestoreOptions, Restored};
 pub use stats::Stats;
 pub use sweep::Swept;
 pub use ticket::Ticket;
@@ -410,6 +414,11 @@ impl Store {
     /// [`LogReadError`] if the start is below the oldest retained entry, for which see
     /// [`Limits::keep_log_bytes`](crate::Limits::keep_log_bytes), or is of another history.
     pub fn log(&self, start: LogStart) -> Result<LogFollower, LogReadError> {
+        if let LogStart::After(position) = start
+            && let Ok(PositionState::LostInRestore { from, .. }) = self.position_state(position)
+        {
+            return Err(LogReadError::LostInRestore { position, from });
+        }
         LogFollower::open(self.shared(), start)
     }
 

@@ -17,6 +17,7 @@ use crate::state::{Compat, Engine, MemoryMap, Meta, Overlay, Snapshot, TableDecl
 use super::Store;
 use super::admit::Doorkeeper;
 use super::apply::{ApplyError, FrameFacts, apply, get_system};
+use super::backup::BACKUP;
 use super::builder::StoreBuilder;
 use super::folder::{Fold, Folder};
 use super::history::{History, Remover};
@@ -92,10 +93,25 @@ fn look_around(disk: &dyn Disk) -> Result<Found, OpenError> {
     if has(IDENTITY_NEW) {
         return Ok(Found::Unfinished);
     }
+    if has(BACKUP) {
+        return Err(OpenError::IsBackup { location: disk.location() });
+    }
     match names.iter().find(|name| !LOCK_FILES.contains(&name.as_str())) {
         None => Ok(Found::Nothing),
         Some(name) if name == STATE || name == LOG_DIR => Err(OpenError::Missing { missing: IDENTITY.to_owned() }),
         Some(name) => Err(OpenError::NotAStore { location: disk.location(), found: name.clone() }),
+    }
+}
+
+/// One of the files in a directory that a store cannot be made in, if there is one.
+pub(super) fn is_empty_or_unfinished(disk: &dyn Disk) -> Result<Option<String>, OpenError> {
+    match look_around(disk) {
+        Ok(Found::Nothing | Found::Unfinished) => Ok(None),
+        Ok(Found::Store) => Ok(Some(IDENTITY.to_owned())),
+        Err(OpenError::IsBackup { .. }) => Ok(Some(BACKUP.to_owned())),
+        Err(OpenError::Missing { .. }) => Ok(Some(STATE.to_owned())),
+        Err(OpenError::NotAStore { found, .. }) => Ok(Some(found)),
+        Err(other) => Err(other),
     }
 }
 
@@ -140,7 +156,7 @@ fn create(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Res
 
 /// Removes what an unfinished creation left. `IDENTITY.new` stands until the end, so that a crash in here is again an
 /// unfinished creation.
-fn clear_unfinished(disk: &dyn Disk) -> Result<(), OpenError> {
+pub(super) fn clear_unfinished(disk: &dyn Disk) -> Result<(), OpenError> {
     let names = disk.list("").map_err(OpenError::io("list", disk.location()))?;
     if names.iter().any(|name| name == STATE) {
         disk.remove(STATE).map_err(OpenError::io("remove", STATE))?;
@@ -242,7 +258,7 @@ fn new_identity(builder: &StoreBuilder) -> Result<([u8; 16], [u8; 32]), OpenErro
     }
 }
 
-fn random<const N: usize>() -> Result<[u8; N], OpenError> {
+pub(super) fn random<const N: usize>() -> Result<[u8; N], OpenError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
         .map_err(|error| OpenError::Config(format!("the system gives no random numbers: {error}")))?;

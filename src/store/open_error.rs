@@ -29,6 +29,12 @@ pub enum OpenError {
         /// One of the files in it.
         found: String,
     },
+    /// The directory holds a backup, of which a store is made first.
+    #[error("{location} holds a backup: make a store of it with Store::restore, or with `counterfoil restore`")]
+    IsBackup {
+        /// The directory.
+        location: String,
+    },
     /// Part of the store is missing. Restore it from a backup.
     #[error("{missing} is missing beside the rest of the store; restore it from a backup, nothing was changed")]
     Missing {

@@ -15,7 +15,7 @@ use crate::protocol::identity::{Digest, ScopeHash};
 use crate::state::{Codec, TableId, begin_seal, finish_seal, open_sealed};
 
 /// The system tables, in the order of their fixed ids.
-pub(super) const SYSTEM_TABLES: [&str; 11] = [
+pub(super) const SYSTEM_TABLES: [&str; 12] = [
     "_counterfoil/scopes",
     "_counterfoil/slots",
     "_counterfoil/replies",
@@ -27,6 +27,7 @@ pub(super) const SYSTEM_TABLES: [&str; 11] = [
     "_counterfoil/usage",
     "_counterfoil/activity",
     "_counterfoil/erasures",
+    "_counterfoil/restores",
 ];
 
 /// One system table, by its place in [`SYSTEM_TABLES`].
@@ -54,6 +55,8 @@ pub(super) enum System {
     Activity,
     /// Sequence of a decision to what it erased.
     Erasures,
+    /// Epoch of a restore to what was restored.
+    Restores,
 }
 
 impl System {
@@ -164,6 +167,14 @@ pub(super) struct ActivityRow {
     pub(super) conflicts: u64,
     pub(super) since_ms: u64,
     pub(super) last_ms: u64,
+}
+
+/// A restore: positions from the backup's epoch on and below this one's, above its last sequence, are lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RestoreRow {
+    pub(super) backup_id: [u8; 16],
+    pub(super) from_epoch: u64,
+    pub(super) from_sequence: u64,
 }
 
 /// An erasure that was decided: kept for ever, since a backup from before has to be erased again.

@@ -1,5 +1,6 @@
 //! What is stored, listed and exported; what is erased, copied and given back.
 
+mod backup;
 mod compact;
 mod erase;
 mod export;

@@ -117,6 +117,19 @@ pub(crate) enum Command {
     },
     /// The erasures that were decided.
     Erasures,
+    /// Copy the store, while it is at work, into a new directory.
+    Backup {
+        /// Which; it must be absent or empty.
+        to: PathBuf,
+    },
+    /// Make a store, in the directory of --store, out of a backup.
+    Restore {
+        /// The backup's directory.
+        from: PathBuf,
+        /// Erase again what this file lists, as `erasures --json` of the lost store wrote it.
+        #[arg(long)]
+        erasures: Option<PathBuf>,
+    },
     /// Everything as JSON lines.
     Export {
         /// Of what.
@@ -170,7 +183,12 @@ impl Command {
     /// What it asks of an open store.
     pub(crate) fn request(&self) -> Option<Request> {
         Some(match self {
-            Self::Init | Self::Bench { .. } => return None,
+            Self::Init | Self::Bench { .. } | Self::Restore { .. } => return None,
+            Self::Backup { to } => {
+                // The service may stand elsewhere.
+                let to = std::path::absolute(to).unwrap_or_else(|_| to.clone());
+                Request::Backup { to: to.to_string_lossy().into_owned() }
+            }
             Self::Stat => Request::Stat,
             Self::Verify => Request::Verify,
             Self::Log { from, follow, limit } => Request::Log { from: from.clone(), follow: *follow, limit: *limit },

@@ -23,6 +23,8 @@ fn main() -> ExitCode {
     let Arguments { store, json, command } = Arguments::parse();
     let outcome = if let Command::Bench { seconds, clients } = command {
         bench::run(&store, seconds, clients, json)
+    } else if let Command::Restore { from, erasures } = &command {
+        local::restore(from, &store, erasures.as_deref(), json)
     } else if matches!(command, Command::Init) {
         local::init(&store, json)
     } else {

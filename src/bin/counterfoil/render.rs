@@ -27,6 +27,8 @@ pub(crate) fn is_good(command: &Command, summary: &Value) -> bool {
         | Command::Purge
         | Command::Erase { .. }
         | Command::Erasures
+        | Command::Backup { .. }
+        | Command::Restore { .. }
         | Command::Export { .. }
         | Command::Clock { .. }
         | Command::Bench { .. } => true,
@@ -95,6 +97,8 @@ pub(crate) fn all(command: &Command, lines: &[Value], summary: &Value) -> String
         | Command::Compact
         | Command::Purge
         | Command::Erase { .. }
+        | Command::Backup { .. }
+        | Command::Restore { .. }
         | Command::Clock { .. }
         | Command::Bench { .. } => fields(summary),
     }

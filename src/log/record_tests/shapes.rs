@@ -157,12 +157,7 @@ fn clock() -> ClockRecord {
 }
 
 fn restore() -> RestoreRecord {
-    RestoreRecord {
-        backup_id: [0xba; 16],
-        from_epoch: 4,
-        from_sequence: 1_000,
-        erased: vec![erase_record(EraseTarget::Tenant { tenant: "acme".to_owned() })],
-    }
+    RestoreRecord { backup_id: [0xba; 16], from_epoch: 4, from_sequence: 1_000 }
 }
 
 fn callback(verdict: CallbackVerdict) -> Body {

@@ -12,10 +12,10 @@ mod usage;
 
 use crate::base::error::Error;
 use crate::base::position::Position;
-use crate::log::record::{Body, Record, RowChange, TableChanges, TableRecord};
+use crate::log::record::{Body, Record, RestoreRecord, RowChange, TableChanges, TableRecord};
 use crate::state::{Bytes, Catalog, Codec, EngineError, Overlay, RowKey, Rows, TableDeclaration, TableId};
 
-use super::rows::{CLOCK_ACCEPTED, ClockRow, System, SystemRowError, open_row, seal_row};
+use super::rows::{CLOCK_ACCEPTED, ClockRow, RestoreRow, System, SystemRowError, open_row, seal_row, sequence_key};
 use super::sweep::ExpiryKey;
 use activity::collect_activity;
 use claim::collect_claim;
@@ -142,7 +142,13 @@ fn collect(
         Body::Sweep(sweep) => collect_sweep(rows, changes, sweep),
         Body::Activity(activity) => collect_activity(rows, changes, activity),
         Body::Erase(erase) => collect_erase(rows, changes, frame, erase),
-        Body::Restore(_) | Body::Effect(_) | Body::Callback(_) | Body::Resolve(_) | Body::Follower(_) => {
+        Body::Restore(restore) => {
+            let RestoreRecord { backup_id, from_epoch, from_sequence } = *restore;
+            let row = RestoreRow { backup_id, from_epoch, from_sequence };
+            changes.put_system(System::Restores, &sequence_key(frame.position.epoch), &row);
+            Ok(())
+        }
+        Body::Effect(_) | Body::Callback(_) | Body::Resolve(_) | Body::Follower(_) => {
             Err(ApplyError::Newer(record.body.kind()))
         }
     }
