@@ -71,6 +71,10 @@ pub struct Limits {
     /// Bytes of the first log segment of every opening; later ones double up to 32 MiB. Default 256 KiB: every opening
     /// writes one, so a new store stays small, and a busy one soon has large ones. At least 4,096.
     pub segment_bytes_first: u64,
+    /// Bytes that log segments grow to. Default 32 MiB, the ceiling. The active segment and the next one are on the disk at
+    /// their full size, so a store of few megabytes that should not take more than some of them sets less, for a few more
+    /// renames. At least [`Limits::segment_bytes_first`].
+    pub segment_bytes_max: u64,
     /// Bytes of log between two checkpoints of the state file. Default 32 MiB: a checkpoint writes every page touched
     /// since the last one, so it is paced by work and never by time.
     pub checkpoint_log_bytes: u64,
@@ -114,6 +118,7 @@ impl Default for Limits {
             fold_bytes: 2 * 1024 * 1024,
             map_bytes_max: 64 * 1024 * 1024,
             segment_bytes_first: 256 * 1024,
+            segment_bytes_max: SEGMENT_BYTES_MAX,
             checkpoint_log_bytes: 32 * 1024 * 1024,
             checkpoint_fold_time: Duration::from_secs(1),
             keep_log_bytes: 256 * 1024 * 1024,
@@ -172,6 +177,12 @@ impl Limits {
             return Some(format!(
                 "limit segment_bytes_first is {}: it must be from {SEGMENT_BYTES_FIRST_MIN} to {SEGMENT_BYTES_MAX}",
                 self.segment_bytes_first
+            ));
+        }
+        if !(self.segment_bytes_first..=SEGMENT_BYTES_MAX).contains(&self.segment_bytes_max) {
+            return Some(format!(
+                "limit segment_bytes_max is {}: it must be from segment_bytes_first, {}, to {SEGMENT_BYTES_MAX}",
+                self.segment_bytes_max, self.segment_bytes_first
             ));
         }
         if self.map_bytes_max < self.fold_bytes {

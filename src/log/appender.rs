@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::StoreId;
 use super::error::AppendError;
 use super::frame::{FrameHeader, FrameKind, Seed, encode, encoded_frame_bytes};
-use super::limits::{FRAME_PAYLOAD_BYTES_MAX, HEADER_BYTES, MARK_BYTES, SCRATCH_BYTES_KEPT, segment_bytes};
+use super::limits::{FRAME_PAYLOAD_BYTES_MAX, HEADER_BYTES, MARK_BYTES, SCRATCH_BYTES_KEPT, SegmentSizes};
 use super::name::{LOG_DIR, SegmentName};
 use super::segment::{PreparedSegment, SegmentSpec};
 use crate::base::mutant::{self, Mutant};
@@ -44,8 +44,8 @@ pub(crate) struct Appender {
     store_id: StoreId,
     segment: PreparedSegment,
     seed: Seed,
-    /// What an epoch's first segment is planned for; later ones double.
-    segment_bytes_first: u64,
+    /// How large segments are planned.
+    segments: SegmentSizes,
     /// Where the next frame goes.
     offset: u64,
     /// The last sequence appended.
@@ -69,7 +69,7 @@ impl Appender {
         segment: PreparedSegment,
         offset: u64,
         durable: u64,
-        segment_bytes_first: u64,
+        segments: SegmentSizes,
     ) -> Self {
         let seed = Seed::new(store_id, segment.name);
         Self {
@@ -77,7 +77,7 @@ impl Appender {
             store_id,
             segment,
             seed,
-            segment_bytes_first,
+            segments,
             offset,
             last: durable,
             durable,
@@ -132,7 +132,7 @@ impl Appender {
         let ordinal = self.segment.name.ordinal.checked_add(1).expect("2^32 segments of one opening are never reached");
         let name = SegmentName { epoch: self.epoch(), ordinal };
         let needed = HEADER_BYTES.saturating_add(batch_bytes).saturating_add(MARK_BYTES);
-        SegmentSpec { name, bytes: segment_bytes(self.segment_bytes_first, ordinal).max(needed) }
+        SegmentSpec { name, bytes: self.segments.of(ordinal).max(needed) }
     }
 
     /// Appends a batch in one contiguous write, and does not sync it.

@@ -15,7 +15,8 @@ use crate::disk::Disk;
 use crate::disk::sim::{SimDisk, Survival};
 
 const STORE: StoreId = StoreId([7; 16]);
-const NEW_EPOCH: NewEpoch = NewEpoch { created_ms: 0, segment_bytes_first: 4096 };
+const NEW_EPOCH: NewEpoch =
+    NewEpoch { created_ms: 0, segments: super::SegmentSizes { first: 4096, max: 32 * 1024 * 1024 } };
 const SEGMENT: SegmentName = SegmentName { epoch: 9, ordinal: 2 };
 
 /// Directories with more segments, and segments with more frames, show nothing new.

@@ -1,7 +1,5 @@
 //! Every size of the log, with its reason.
 
-use crate::base::limits::SEGMENT_BYTES_MAX;
-
 /// A segment's header: one sector, so that it is written whole or not at all. Frames start behind it.
 pub(crate) const HEADER_LEN: usize = 512;
 
@@ -36,11 +34,19 @@ pub(crate) const SCRATCH_BYTES_KEPT: usize = 4 * 1024 * 1024;
 const _: () = assert!(HEADER_BYTES.is_multiple_of(FRAME_ALIGN));
 const _: () = assert!(MARK_BYTES.is_multiple_of(FRAME_ALIGN));
 
-/// The planned size of the segment with this ordinal, when an epoch's first has `first` bytes; a larger batch gets a
-/// larger one.
-pub(crate) fn segment_bytes(first: u64, ordinal: u32) -> u64 {
-    let doubled = 1_u64.checked_shl(ordinal).map_or(SEGMENT_BYTES_MAX, |factor| first.saturating_mul(factor));
-    doubled.min(SEGMENT_BYTES_MAX)
+/// How large segments are planned: the first of an epoch, and what later ones grow to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentSizes {
+    pub(crate) first: u64,
+    pub(crate) max: u64,
+}
+
+impl SegmentSizes {
+    /// The planned size of the segment with this ordinal; a larger batch gets a larger one.
+    pub(crate) fn of(self, ordinal: u32) -> u64 {
+        let doubled = 1_u64.checked_shl(ordinal).map_or(self.max, |factor| self.first.saturating_mul(factor));
+        doubled.min(self.max)
+    }
 }
 
 /// A length that was checked against a bound or a file's length, as an index.
@@ -54,11 +60,13 @@ mod tests {
 
     #[test]
     fn segments_double_up_to_the_largest_and_stay_there() {
-        assert_eq!(segment_bytes(4096, 0), 4096);
-        assert_eq!(segment_bytes(4096, 1), 8192);
-        assert_eq!(segment_bytes(256 * 1024, 7), SEGMENT_BYTES_MAX);
-        assert_eq!(segment_bytes(SEGMENT_BYTES_MAX - 1, 1), SEGMENT_BYTES_MAX);
-        assert_eq!(segment_bytes(4096, 64), SEGMENT_BYTES_MAX);
-        assert_eq!(segment_bytes(4096, u32::MAX), SEGMENT_BYTES_MAX);
+        const MAX: u64 = 32 * 1024 * 1024;
+        let of = |first, ordinal| SegmentSizes { first, max: MAX }.of(ordinal);
+        assert_eq!(of(4096, 0), 4096);
+        assert_eq!(of(4096, 1), 8192);
+        assert_eq!(of(256 * 1024, 7), MAX);
+        assert_eq!(of(MAX - 1, 1), MAX);
+        assert_eq!(of(4096, 64), MAX);
+        assert_eq!(of(4096, u32::MAX), MAX);
     }
 }

@@ -57,6 +57,7 @@ pub(crate) use appender::{Appender, OutgoingFrame};
 pub(crate) use check::{Extent, check_all};
 pub(crate) use error::{AppendError, LogError, PrepareError};
 pub(crate) use frame::{Frame, encoded_frame_bytes};
+pub(crate) use limits::SegmentSizes;
 pub(crate) use name::LOG_DIR;
 pub(crate) use reader::LogReader;
 pub(crate) use recover::{CheckpointState, NewEpoch, Recovered, RecoveryReport, recover};

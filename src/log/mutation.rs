@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::StoreId;
 use super::appender::Appender;
 use super::error::LogError;
+use super::limits::SegmentSizes;
 use super::segment::PreparedSegment;
 use super::tail::Tail;
 use crate::disk::{Disk, OpenMode};
@@ -14,7 +15,7 @@ pub(super) fn append_in_place(
     disk: &Arc<dyn Disk>,
     store_id: StoreId,
     tail: &Tail,
-    segment_bytes_first: u64,
+    segments: SegmentSizes,
 ) -> Result<Option<Appender>, LogError> {
     let Some((name, offset)) = tail.end() else { return Ok(None) };
     let file = disk.open(&name.file(), OpenMode::ReadWrite).map_err(LogError::io(name.file()))?;
@@ -22,5 +23,5 @@ pub(super) fn append_in_place(
     file.sync_data().map_err(LogError::io(name.file()))?;
     let bytes = file.len().map_err(LogError::io(name.file()))?;
     let segment = PreparedSegment { name, bytes, file };
-    Ok(Some(Appender::new(Arc::clone(disk), store_id, segment, offset, tail.last, segment_bytes_first)))
+    Ok(Some(Appender::new(Arc::clone(disk), store_id, segment, offset, tail.last, segments)))
 }

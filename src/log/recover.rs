@@ -6,7 +6,7 @@ use super::StoreId;
 use super::appender::Appender;
 use super::error::LogError;
 use super::frame::{FrameHeader, FrameKind, Seed, encode};
-use super::limits::{HEADER_BYTES, MARK_BYTES, ZERO_CHUNK_BYTES, segment_bytes};
+use super::limits::{HEADER_BYTES, MARK_BYTES, SegmentSizes, ZERO_CHUNK_BYTES};
 use super::mutation;
 use super::name::{LOG_DIR, Listing, SegmentName};
 use super::orphans::without_orphans;
@@ -35,8 +35,8 @@ pub(crate) struct CheckpointState {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewEpoch {
     pub(crate) created_ms: u64,
-    /// The planned size of its first segment.
-    pub(crate) segment_bytes_first: u64,
+    /// How large its segments are planned.
+    pub(crate) segments: SegmentSizes,
 }
 
 /// A log that is open.
@@ -198,15 +198,15 @@ fn begin_epoch(
     new: NewEpoch,
 ) -> Result<Appender, LogError> {
     if mutant::is(Mutant::AppendedInPlace)
-        && let Some(appender) = mutation::append_in_place(disk, store_id, tail, new.segment_bytes_first)?
+        && let Some(appender) = mutation::append_in_place(disk, store_id, tail, new.segments)?
     {
         return Ok(appender);
     }
     let name = SegmentName { epoch, ordinal: 0 };
     let copied: u64 = tail.unproven.iter().map(|frame| frame.bytes).sum();
     // One mark of recovery's own, and one for the first batch.
-    let NewEpoch { created_ms, segment_bytes_first } = new;
-    let bytes = segment_bytes(segment_bytes_first, 0).max(HEADER_BYTES + copied + 2 * MARK_BYTES);
+    let NewEpoch { created_ms, segments } = new;
+    let bytes = segments.of(0).max(HEADER_BYTES + copied + 2 * MARK_BYTES);
     let header = SegmentHeader { name, continues_after: Some(tail.proven), created_ms };
     let draft = Draft::create(&**disk, store_id, &header, bytes)?;
 
@@ -230,7 +230,7 @@ fn begin_epoch(
     };
     copier.put(&seed, &mark, &[])?;
     let offset = copier.finish()?;
-    Ok(Appender::new(Arc::clone(disk), store_id, draft.publish()?, offset, tail.last, segment_bytes_first))
+    Ok(Appender::new(Arc::clone(disk), store_id, draft.publish()?, offset, tail.last, segments))
 }
 
 /// Writes frames into a draft, a large piece at a time.

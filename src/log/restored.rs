@@ -6,7 +6,7 @@ use super::StoreId;
 use super::appender::{Appender, OutgoingFrame};
 use super::error::{AppendError, LogError};
 use super::frame::{FrameHeader, FrameKind, Seed, encode, encoded_frame_bytes};
-use super::limits::{HEADER_BYTES, MARK_BYTES};
+use super::limits::{HEADER_BYTES, MARK_BYTES, SegmentSizes};
 use super::name::{LOG_DIR, SegmentName};
 use super::segment::{Draft, SegmentHeader};
 use crate::disk::Disk;
@@ -43,7 +43,9 @@ pub(crate) fn begin_restored(disk: &Arc<dyn Disk>, store_id: StoreId, log: &Rest
     encode(&mut mark, &Seed::new(store_id, name), HEADER_BYTES, &proven, &[]);
     draft.write(HEADER_BYTES, &mark)?;
     let offset = HEADER_BYTES + mark.len() as u64;
-    let mut appender = Appender::new(Arc::clone(disk), store_id, draft.publish()?, offset, log.continues_after, bytes);
+    // It is closed below and never rolls.
+    let sizes = SegmentSizes { first: bytes, max: bytes };
+    let mut appender = Appender::new(Arc::clone(disk), store_id, draft.publish()?, offset, log.continues_after, sizes);
     let frames: Vec<OutgoingFrame<'_>> = (log.continues_after + 1..)
         .zip(log.payloads)
         .map(|(sequence, payload)| OutgoingFrame { sequence, time_ms: log.time_ms, payload })

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::error::Error;
+use crate::base::limits::Limits;
 use crate::base::mutant::{self, Mutant};
 use crate::base::position::{Position, TimestampMs};
 use crate::disk::{CopyOnWrite, Disk, OpenMode, RedbBackend, WriteGate};
 use crate::log::record::{Body, Record, TableRecord};
-use crate::log::{CheckpointState, Extent, LOG_DIR, NewEpoch, Recovered, StoreId, check_all, finish_renewals, recover};
+use crate::log::{
+    CheckpointState, Extent, LOG_DIR, NewEpoch, Recovered, SegmentSizes, StoreId, check_all, finish_renewals, recover,
+};
 use crate::protocol::identity::HashKeys;
 use crate::protocol::retention::is_trusted;
 use crate::state::{Compat, Engine, MemoryMap, Meta, Overlay, Snapshot, TableDeclaration, View, check_copy};
@@ -211,7 +214,8 @@ fn remove_leftover_state(disk: &dyn Disk) {
 }
 
 fn new_epoch(builder: &StoreBuilder) -> NewEpoch {
-    NewEpoch { created_ms: builder.clock.wall().0, segment_bytes_first: builder.limits.segment_bytes_first }
+    let Limits { segment_bytes_first: first, segment_bytes_max: max, .. } = builder.limits;
+    NewEpoch { created_ms: builder.clock.wall().0, segments: SegmentSizes { first, max } }
 }
 
 /// What the state file says of itself, read from a copy that keeps every write in memory: redb marks and repairs a file

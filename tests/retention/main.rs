@@ -1,5 +1,6 @@
 //! What is kept, for how long, how much of it, and what a clock may do to it.
 
+mod churn;
 mod clock;
 mod keys;
 mod limits;

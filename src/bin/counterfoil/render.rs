@@ -228,11 +228,16 @@ fn log_line(line: &Value) -> String {
             cell(&line["reply"]["status"]),
         ),
         "swept" => format!("{} rows", cell(&line["rows"])),
+        "activity" => "replays and conflicts of keys, counted until here".to_owned(),
         "table declared" => format!("{} version {}", cell(&line["table"]), cell(&line["version"])),
         _ => named("", &line["reason"]),
     };
     let rows = line["changes"].as_array().map_or(0, Vec::len);
-    let changed = if rows == 0 { String::new() } else { format!(", {rows} rows changed") };
+    let changed = match rows {
+        0 => String::new(),
+        1 => ", 1 row changed".to_owned(),
+        rows => format!(", {rows} rows changed"),
+    };
     format!("{}  {:<10}  {:<14}  {what}{changed}", time(&line["time_ms"]), cell(&line["position"]), cell(&line["kind"]))
 }
 
@@ -242,7 +247,7 @@ fn fields(object: &Value) -> String {
     let width = object.keys().map(String::len).max().unwrap_or(0);
     object
         .iter()
-        .filter(|(_, value)| !value.is_null())
+        .filter(|(name, value)| !value.is_null() && *name != "store_time_ms")
         .map(|(name, value)| {
             let shown = if name.ends_with("_ms") && name.contains("time") { time(value) } else { cell(value) };
             format!("{:<width$}  {shown}\n", name.replace('_', " "))

@@ -15,7 +15,10 @@ use crate::log::name::{Listing, SegmentName};
 
 const SEGMENT_BYTES_FIRST: u64 = 256 * 1024;
 
-const NEW_EPOCH: NewEpoch = NewEpoch { created_ms: 1_000, segment_bytes_first: SEGMENT_BYTES_FIRST };
+const NEW_EPOCH: NewEpoch = NewEpoch {
+    created_ms: 1_000,
+    segments: SegmentSizes { first: SEGMENT_BYTES_FIRST, max: crate::base::limits::SEGMENT_BYTES_MAX },
+};
 
 const ID: StoreId = StoreId([0xc0; 16]);
 
