@@ -89,9 +89,9 @@ pub use state::{
 };
 #[cfg(feature = "store")]
 pub use store::{
-    Backup, BackupError, Change, ClockAccepted, Compacted, Entry, EntryKind, Erase, Erased, Erasure, Explanation,
-    ExportError, Exported, KeyActivity, KeyEvent, KeyEventKind, LateRetries, ListedReceipt, LogFollower, LogReadError,
-    LogStart, NextAnswer, OpenError, PositionState, Problem, Quota, RawRow, RawRows, ReadView, ReceiptFilter, Receipts,
-    RestoreOptions, Restored, Stats, Store, StoreBuilder, Swept, TableInfo, TenantUsage, Ticket, Tx, VerifyReport,
-    Written,
+    Backup, BackupError, Change, ClockAccepted, Compacted, DetachedLog, Entry, EntryKind, Erase, Erased, Erasure,
+    Explanation, ExportError, Exported, KeyActivity, KeyEvent, KeyEventKind, LateRetries, ListedReceipt, LogFollower,
+    LogReadError, LogStart, NextAnswer, OpenError, PositionState, Problem, Quota, RawRow, RawRows, ReadView,
+    ReceiptFilter, Receipts, RestoreOptions, Restored, Stats, Store, StoreBuilder, Swept, TableInfo, TenantUsage,
+    Ticket, Tx, VerifyReport, Written,
 };

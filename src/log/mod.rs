@@ -29,6 +29,7 @@ mod appender;
 mod check;
 mod error;
 mod frame;
+mod frontier;
 #[cfg(feature = "testing")]
 pub(crate) mod fuzz;
 mod limits;
@@ -57,6 +58,7 @@ pub(crate) use appender::{Appender, OutgoingFrame};
 pub(crate) use check::{Extent, check_all};
 pub(crate) use error::{AppendError, LogError, PrepareError};
 pub(crate) use frame::{Frame, encoded_frame_bytes};
+pub(crate) use frontier::{Ahead, Frontier};
 pub(crate) use limits::SegmentSizes;
 pub(crate) use name::LOG_DIR;
 pub(crate) use reader::LogReader;

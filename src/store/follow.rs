@@ -69,6 +69,9 @@ pub enum LogReadError {
         /// The last entry that the backup had.
         from: Position,
     },
+    /// There is no store in the directory, or one that cannot be read from outside. The message says what is wrong.
+    #[error("its log cannot be read from outside: {0}")]
+    NoStore(String),
     /// A blocking call from within a closure, guard or waker of the same store.
     #[error("a blocking call of the store from inside one of its own closures, guards or wakers")]
     Reentrant,
@@ -309,18 +312,10 @@ impl LogFollower {
     }
 
     fn entry(&self, frame: &Frame) -> Result<Entry, LogReadError> {
-        let header = frame.header;
-        let position = Position { epoch: header.epoch, sequence: header.sequence };
-        let damaged = |reason: String| LogReadError::Damaged(format!("entry {position}: {reason}"));
-        let record = Record::from_bytes(&frame.payload)
-            .map_err(|error| LogReadError::Newer(format!("entry {position}: {error}")))?;
-        let wall = TimestampMs(record.wall_ms);
-        let time = TimestampMs(header.time_ms);
-        if self.is_erased(header.sequence).map_err(damaged)? {
-            return Ok(Entry { position, time, wall, kind: EntryKind::Erased, changes: Vec::new() });
-        }
-        let (kind, tables) = kind(record.body).map_err(damaged)?;
-        Ok(Entry { position, time, wall, kind, changes: changes(tables).map_err(damaged)? })
+        let erased = self.is_erased(frame.header.sequence);
+        let position = Position { epoch: frame.header.epoch, sequence: frame.header.sequence };
+        let erased = erased.map_err(|reason| LogReadError::Damaged(format!("entry {position}: {reason}")))?;
+        entry_of(frame, |_| erased)
     }
 
     /// Whether the entry is on the list of erased ones, which is kept as ranges by their first sequence.
@@ -343,6 +338,22 @@ impl Iterator for LogFollower {
     fn next(&mut self) -> Option<Self::Item> {
         self.next_blocking().transpose()
     }
+}
+
+/// What a frame says, unless that is erased.
+pub(super) fn entry_of(frame: &Frame, is_erased: impl FnOnce(&Body) -> bool) -> Result<Entry, LogReadError> {
+    let header = frame.header;
+    let position = Position { epoch: header.epoch, sequence: header.sequence };
+    let damaged = |reason: String| LogReadError::Damaged(format!("entry {position}: {reason}"));
+    let record = Record::from_bytes(&frame.payload)
+        .map_err(|error| LogReadError::Newer(format!("entry {position}: {error}")))?;
+    let wall = TimestampMs(record.wall_ms);
+    let time = TimestampMs(header.time_ms);
+    if is_erased(&record.body) {
+        return Ok(Entry { position, time, wall, kind: EntryKind::Erased, changes: Vec::new() });
+    }
+    let (kind, tables) = kind(record.body).map_err(damaged)?;
+    Ok(Entry { position, time, wall, kind, changes: changes(tables).map_err(damaged)? })
 }
 
 /// Whether a position is one that this history gave. Returns it.

@@ -14,6 +14,7 @@ mod builder;
 mod clock;
 mod compact;
 mod counters;
+mod detached;
 mod erase;
 mod explain;
 mod export;
@@ -75,6 +76,7 @@ pub use backup::{Backup, BackupError};
 pub use builder::StoreBuilder;
 pub use clock::ClockAccepted;
 pub use compact::Compacted;
+pub use detached::DetachedLog;
 pub use erase::{Erase, Erased, Erasure};
 pub use explain::{Explanation, KeyActivity, KeyEvent, KeyEventKind, NextAnswer};
 #[cfg(feature = "admin")]

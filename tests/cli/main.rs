@@ -216,3 +216,53 @@ fn a_follower_through_the_socket_sees_what_is_committed_while_it_waits() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+#[test]
+fn the_log_of_a_store_whose_holder_does_not_answer_is_read_from_its_files() {
+    let (_keep, path) = shop();
+    let store = builder().open(&path).unwrap();
+    create(&store, "order-4", 4).unwrap();
+    create(&store, "order-5", 5).unwrap();
+    // The last one is proven when the store has had nothing to do for a moment.
+    let log = loop {
+        let log = lines(&path, &["log"]);
+        if log.iter().any(|line| line["key"] == "order-5") {
+            break log;
+        }
+    };
+    let keys =
+        |log: &[Value]| log.iter().filter_map(|line| line["key"].as_str().map(str::to_owned)).collect::<Vec<_>>();
+    assert_eq!(keys(&log), ["order-1", "order-2", "order-3", "order-4", "order-5"]);
+    let position = log[log.len() - 2]["position"].as_str().expect("a position");
+    assert_eq!(keys(&lines(&path, &["log", "--from", position])), ["order-5"]);
+    assert_eq!(lines(&path, &["log", "-n", "2"]).len(), 2);
+    let beyond = tool(&path, &["log", "--from", "1:999"]);
+    assert_eq!(code(&beyond), 2);
+    assert!(String::from_utf8_lossy(&beyond.stderr).contains("another history"), "{beyond:?}");
+
+    let erase = counterfoil::Erase::actor("acme", "alice");
+    assert_eq!(store.erase(&erase, None, "asked to", |_| ()).unwrap().receipts, 5);
+    let log = lines(&path, &["log"]);
+    assert!(keys(&log).is_empty(), "{log:?}");
+    assert_eq!(log.iter().filter(|line| line["kind"] == "erased").count(), 5);
+    store.close().unwrap();
+}
+
+#[test]
+fn a_follower_of_the_files_sees_what_is_committed_while_it_waits() {
+    use std::io::{BufRead, BufReader};
+
+    let (_keep, path) = shop();
+    let store = builder().open(&path).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_counterfoil"))
+        .args(["--store", path.to_str().expect("UTF-8"), "log", "--follow", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut seen = BufReader::new(child.stdout.take().expect("piped")).lines();
+    while !seen.next().unwrap().unwrap().contains("order-3") {}
+    create(&store, "order-4", 4).unwrap();
+    while !seen.next().unwrap().unwrap().contains("order-4") {}
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod local;
+mod read_log;
 mod render;
 mod talk;
 

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 use crate::args::Command;
-use crate::render;
+use crate::{read_log, render};
 
 /// Asks, and prints what is answered. Returns whether what was looked for is there and in order.
 pub(crate) fn ask(directory: &Path, command: &Command, json: bool) -> Result<bool, String> {
@@ -22,7 +22,15 @@ pub(crate) fn ask(directory: &Path, command: &Command, json: bool) -> Result<boo
             let closed = store.close();
             asked.and_then(|()| closed.map_err(io::Error::other))
         }
-        Err(OpenError::Held { holder }) => ask_holder(directory, &request, &holder, &mut emit)?,
+        Err(OpenError::Held { holder }) => match ask_holder(directory, &request, &mut emit) {
+            Some(asked) => asked,
+            None => match &request {
+                Request::Log { from, follow, limit } => {
+                    read_log::read(directory, from.as_deref(), *follow, *limit, &mut emit)
+                }
+                _ => return Err(held(&holder)),
+            },
+        },
         Err(error) => return Err(error.to_string()),
     };
     match asked {
@@ -33,35 +41,28 @@ pub(crate) fn ask(directory: &Path, command: &Command, json: bool) -> Result<boo
     }
 }
 
+/// Asks the process that has the store open; none if it does not answer the tool.
 #[cfg(unix)]
 fn ask_holder(
     directory: &Path,
     request: &Request,
-    holder: &str,
     emit: &mut dyn FnMut(Answer) -> io::Result<()>,
-) -> Result<io::Result<()>, String> {
+) -> Option<io::Result<()>> {
     match counterfoil::admin::ask(directory, request, emit) {
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
-            Err(held(holder))
-        }
-        asked => Ok(asked),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => None,
+        asked => Some(asked),
     }
 }
 
 #[cfg(not(unix))]
-fn ask_holder(
-    _: &Path,
-    _: &Request,
-    holder: &str,
-    _: &mut dyn FnMut(Answer) -> io::Result<()>,
-) -> Result<io::Result<()>, String> {
-    Err(held(holder))
+fn ask_holder(_: &Path, _: &Request, _: &mut dyn FnMut(Answer) -> io::Result<()>) -> Option<io::Result<()>> {
+    None
 }
 
 fn held(holder: &str) -> String {
     format!(
         "the store is held by {holder}, which does not answer this tool. Stop it, or let it call Store::serve_admin \
-         (feature `admin`), and every command works while it runs"
+         (feature `admin`), and every command works while it runs; without that, `log` does"
     )
 }
 

@@ -2,6 +2,7 @@
 
 mod claims;
 mod damage;
+mod detached;
 mod golden_rows;
 
 use crate::testing::TestBed;
