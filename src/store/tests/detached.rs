@@ -16,10 +16,12 @@ const ROWS: Table<u64, u64> = Table::new("rows");
 
 fn small() -> TestBed {
     bed(|| {
-        let mut limits = Limits::default();
-        limits.segment_bytes_first = 4096;
-        limits.segment_bytes_max = 8192;
-        limits.keep_log_bytes = u64::MAX;
+        let limits = Limits {
+            segment_bytes_first: 4096,
+            segment_bytes_max: 8192,
+            keep_log_bytes: u64::MAX,
+            ..Limits::default()
+        };
         Store::builder().operation(&DO).table(&ROWS).limits(limits)
     })
 }
