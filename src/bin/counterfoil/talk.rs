@@ -24,12 +24,10 @@ pub(crate) fn ask(directory: &Path, command: &Command, json: bool) -> Result<boo
         }
         Err(OpenError::Held { holder }) => match ask_holder(directory, &request, &mut emit) {
             Some(asked) => asked,
-            None => match &request {
-                Request::Log { from, follow, limit } => {
-                    read_log::read(directory, from.as_deref(), *follow, *limit, &mut emit)
-                }
-                _ => return Err(held(&holder)),
-            },
+            None => {
+                let Request::Log { from, follow, limit } = &request else { return Err(held(&holder)) };
+                read_log::read(directory, from.as_deref(), *follow, *limit, &mut emit)
+            }
         },
         Err(error) => return Err(error.to_string()),
     };
