@@ -6,7 +6,7 @@ mod source;
 use source::{Source, files_below, is_word, read, root, sources};
 
 /// What each layer may name, itself aside. `lib.rs` re-exports and may name all.
-const LAYERS: [(&str, &[&str]); 8] = [
+const LAYERS: [(&str, &[&str]); 9] = [
     ("base", &[]),
     ("protocol", &["base"]),
     // The caller's side runs without a store: of the protocol it knows the backoff only, as the next test says.
@@ -15,6 +15,7 @@ const LAYERS: [(&str, &[&str]); 8] = [
     ("log", &["disk", "base"]),
     ("state", &["disk", "base"]),
     ("store", &["log", "state", "disk", "protocol", "base"]),
+    ("effect", &["store", "protocol", "base"]),
     ("testing", &["store", "log", "disk", "protocol", "base"]),
 ];
 

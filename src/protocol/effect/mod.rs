@@ -10,5 +10,5 @@ mod state;
 mod tests;
 
 pub(crate) use callback::{Comparison, News, Receipt, compare, receive};
-pub(crate) use next::{ASKS_MAX, LookUp, ParkReason, Plan, SendResult, Step, after_look_up, after_send, next_step};
-pub(crate) use state::{EffectState, Event, Phase, Refusal, transition};
+pub(crate) use next::{LookUp, Plan, SendResult, Step, after_look_up, after_send, next_step};
+pub(crate) use state::{EffectState, Event, Phase, transition};

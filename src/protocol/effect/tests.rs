@@ -1,4 +1,6 @@
-use super::*;
+use super::callback::*;
+use super::next::*;
+use super::state::*;
 
 const RUN: [u8; 16] = [1; 16];
 const OTHER: [u8; 16] = [2; 16];
