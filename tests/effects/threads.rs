@@ -21,7 +21,7 @@ fn limits(concurrency: usize) -> HandlerLimits {
 fn wait_until_paid(store: &Store, key: &str) {
     let mut log = store.log(LogStart::Oldest).expect("the log is whole");
     while pay(store, key).expect("known").is_accepted() {
-        log.next().expect("there is more to come");
+        drop(log.next().expect("there is more to come"));
     }
 }
 
@@ -69,19 +69,19 @@ fn a_handler_that_never_returns_blocks_nobody_else_and_its_effect_gets_a_person(
     let mut log = store.log(LogStart::Oldest).unwrap();
     clock.advance(Duration::from_secs(31));
     while pay(&store, "next").unwrap().is_accepted() {
-        log.next().unwrap();
+        drop(log.next().unwrap());
     }
     assert_eq!(dispatcher.stats().given_up, 1);
     assert_eq!(dispatcher.stats().abandoned, 1);
     clock.advance(Duration::from_secs(120));
     while effects(&store)[0].phase != EffectPhase::Parked {
-        log.next().unwrap();
+        drop(log.next().unwrap());
     }
     assert_eq!(bank.payloads(), ["12.00", "next"], "never a second blind call");
     // What it says in the end comes too late to plan it anew.
     drop(release);
     while effects(&store)[0].stale_reports == 0 {
-        log.next().unwrap();
+        drop(log.next().unwrap());
     }
     assert_eq!(effects(&store)[0].phase, EffectPhase::Parked);
     dispatcher.stop();
