@@ -163,7 +163,12 @@ impl<'a> Effects<'a> {
             EffectTransition::Disputed(report) => row.dispute = Some(report.clone()),
             EffectTransition::Stale(_) => row.stale = row.stale.saturating_add(1),
             EffectTransition::DisputeClosed => row.dispute = None,
-            transition => {
+            transition @ (EffectTransition::Sending { .. }
+            | EffectTransition::Planned { .. }
+            | EffectTransition::Uncertain { .. }
+            | EffectTransition::Parked
+            | EffectTransition::Applied(_)
+            | EffectTransition::Refused(_)) => {
                 if !move_row(&mut row, transition, record.fence, self.frame.time_ms) {
                     return Ok(());
                 }

@@ -156,12 +156,11 @@ impl Store {
     }
 }
 
+/// Effects with their keys.
+type Found = Vec<(Vec<u8>, EffectRow)>;
+
 /// The effects that are due, at most as many as are wanted, and when the next one is.
-fn due_now(
-    rows: &impl Rows,
-    want: &Want,
-    now: TimestampMs,
-) -> Result<(Vec<(Vec<u8>, EffectRow)>, Option<u64>), ApplyError> {
+fn due_now(rows: &impl Rows, want: &Want, now: TimestampMs) -> Result<(Found, Option<u64>), ApplyError> {
     let mut due = Vec::new();
     let mut next_ms = None;
     for kind in [DueKind::Sending, DueKind::Ready] {

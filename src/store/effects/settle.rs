@@ -75,7 +75,7 @@ impl SettledEffect {
         let (applied, report) = match last.map(|record| &record.transition) {
             Some(EffectTransition::Applied(report)) => (true, Some(report)),
             Some(EffectTransition::Refused(report)) => (false, Some(report)),
-            _ => (matches!(row.phase, super::rows::PhaseRow::Applied), row.report.as_ref()),
+            Some(_) | None => (row.phase == super::rows::PhaseRow::Applied, row.report.as_ref()),
         };
         Self {
             id: EffectId(row.intent.identity),
