@@ -88,8 +88,8 @@ pub use state::{
 };
 #[cfg(feature = "store")]
 pub use store::{
-    Change, ClockAccepted, Entry, EntryKind, Explanation, ExportError, Exported, KeyActivity, KeyEvent, KeyEventKind,
-    LateRetries, ListedReceipt, LogFollower, LogReadError, LogStart, NextAnswer, OpenError, Problem, Quota, RawRow,
-    RawRows, ReadView, ReceiptFilter, Receipts, Stats, Store, StoreBuilder, Swept, TableInfo, TenantUsage, Ticket, Tx,
-    VerifyReport, Written,
+    Change, Claim, ClaimAnswer, ClaimDecision, ClaimStatus, ClockAccepted, Entry, EntryKind, Explanation, ExportError,
+    Exported, Holder, KeyActivity, KeyEvent, KeyEventKind, LateRetries, ListedReceipt, LogFollower, LogReadError,
+    LogStart, NextAnswer, OpenError, Problem, Quota, RawRow, RawRows, ReadView, ReceiptFilter, Receipts, Stats, Store,
+    StoreBuilder, Swept, TableInfo, TenantUsage, Ticket, Tx, VerifyReport, Written,
 };

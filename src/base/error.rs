@@ -105,6 +105,10 @@ pub enum Error {
     /// A claim on the slot ended without an answer. *Unknown.* Somebody has to find out what its holder did.
     #[error("a claim on the operation ended without an answer; its effect is unknown and must be reconciled")]
     NeedsReconciliation,
+    /// The holder of a claim comes back after its lease has ended, or another holds the claim by now. *Not executed* by this
+    /// submission. What it reported is kept in the log; whoever decides about the claim should look at it.
+    #[error("the lease on the claim has ended or another holds it; not executed, the evidence is kept")]
+    LeaseLost,
     /// The replay guard said no. *Not executed* by this submission; whether there is a receipt is not told.
     #[error("access to this operation is denied; not executed")]
     Denied,
@@ -207,6 +211,7 @@ impl Error {
             | Self::Undeclared { .. }
             | Self::Overloaded
             | Self::Intent(_)
+            | Self::LeaseLost
             | Self::DeadlineExceeded
             | Self::Cancelled
             | Self::DiskFull(_)
@@ -242,6 +247,7 @@ impl Error {
             | Self::Panicked { .. }
             | Self::Table(_)
             | Self::Intent(_)
+            | Self::LeaseLost
             | Self::Limit { .. }
             | Self::Invalid(_)
             | Self::Undeclared { .. }

@@ -7,6 +7,8 @@ pub(crate) mod backoff;
 #[cfg(feature = "store")]
 pub(crate) mod canonical;
 #[cfg(feature = "store")]
+pub(crate) mod claim;
+#[cfg(feature = "store")]
 pub(crate) mod effect;
 #[cfg(feature = "store")]
 pub(crate) mod identity;

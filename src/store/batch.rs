@@ -162,7 +162,7 @@ impl<'a> Batch<'a> {
             self.shared.doorkeeper.admit(&self.overlay, &prepared, self.time)
         };
         let answer = match verdict {
-            Verdict::Execute => self.execute(&prepared, remaining, closure),
+            Verdict::Execute => self.execute(&prepared, remaining, None, closure),
             Verdict::Answer(answer) => {
                 reentry::drop_quietly(closure);
                 answer
@@ -171,10 +171,12 @@ impl<'a> Batch<'a> {
         self.members.push(Member::Operation { prepared, responder, answer });
     }
 
-    fn execute(
+    /// Runs an operation, in place of the claim under `claim_fence` if it completes one.
+    pub(super) fn execute(
         &mut self,
         prepared: &Prepared,
         remaining: Option<Duration>,
+        claim_fence: Option<u64>,
         closure: impl FnOnce(&Tx<'_>) -> Result<Decision, Failure>,
     ) -> Result<Receipt, Error> {
         let slot = &prepared.slot;
@@ -209,7 +211,7 @@ impl<'a> Batch<'a> {
             trace_id: prepared.trace_id.clone(),
             changes: self.changes(&writes),
             intents,
-            claim_fence: None,
+            claim_fence,
         };
         let record = self.add_frame(Body::Operation(record))?;
         self.slots.insert(slot.clone());

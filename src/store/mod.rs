@@ -10,6 +10,7 @@ mod answers;
 mod apply;
 mod batch;
 mod builder;
+mod claims;
 mod clock;
 mod counters;
 mod effects;
@@ -69,6 +70,7 @@ use crate::log::record::Body;
 use crate::protocol::minted::minted_at;
 
 pub use builder::StoreBuilder;
+pub use claims::{Claim, ClaimAnswer, ClaimDecision, ClaimStatus, Holder};
 pub use clock::ClockAccepted;
 pub(crate) use effects::dispatch::{CallEnd, Lease, Want};
 pub use effects::intent::{EffectId, Intent, LookUpMeaning, Provider};

@@ -17,6 +17,7 @@ use super::Store;
 use super::admit::Doorkeeper;
 use super::apply::{ApplyError, FrameFacts, apply, get_system};
 use super::builder::StoreBuilder;
+use super::claims::left_claims;
 use super::effects::left_sending;
 use super::folder::{Fold, Folder};
 use super::history::{History, Remover};
@@ -326,6 +327,8 @@ fn start(
         builder.clock_leap_max,
         Duration::from_millis(accepted.map_or(0, |row| row.ahead_ms)),
     ));
+    let claims = left_claims(&state.view, state.last_time, time.now());
+    declarations.extend(claims.map_err(|error| OpenError::State(error.to_string()))?);
     let shared = Arc::new(Shared {
         number,
         store_id,

@@ -4,6 +4,7 @@
 #![cfg(feature = "testing")]
 
 mod callbacks;
+mod claims;
 mod dispatch;
 mod people;
 mod planning;

@@ -26,6 +26,7 @@ pub const fn error(error: &Error) -> Verdict {
         | Error::Panicked { .. }
         | Error::Table(_)
         | Error::Intent(_)
+        | Error::LeaseLost
         | Error::Limit { .. }
         | Error::Invalid(_)
         | Error::Undeclared { .. }

@@ -52,7 +52,7 @@ fn record_of(row: &EffectRow, transition: EffectTransition) -> EffectRecord {
 
 impl Store {
     /// Runs work on effects on the writer's thread, and waits until what it wrote is durable.
-    fn commit_effects<T: Send + 'static>(
+    pub(super) fn commit_effects<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Batch<'_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
