@@ -5,6 +5,7 @@
 
 mod callbacks;
 mod claims;
+mod crashes;
 mod dispatch;
 mod people;
 mod planning;
