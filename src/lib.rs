@@ -39,9 +39,13 @@
 //! * `store` (default): the embedded store. Without it, only names, positions, times and the clock remain.
 //! * `testing`: `testing::TestBed`, a store on a simulated disk that can lose power and a clock that moves when told to.
 //! * `uuid`: `uuid::Uuid` as a key of tables.
+//! * `admin`: [`Store`]'s `serve_admin`, which answers the operator's tool while a service has the store open; `cli`: that
+//!   tool, the binary `counterfoil`.
 //! * `call` (default): the caller's side, the module of that name, which needs no store. `tokio`, `tower`, `http`, `grpc`, `metrics`
 //!   and `tracing` join it to the libraries of these names.
 
+#[cfg(feature = "admin")]
+pub mod admin;
 mod base;
 #[cfg(feature = "call")]
 pub mod call;
@@ -88,8 +92,9 @@ pub use state::{
 };
 #[cfg(feature = "store")]
 pub use store::{
-    Change, Claim, ClaimAnswer, ClaimDecision, ClaimStatus, ClockAccepted, Entry, EntryKind, Explanation, ExportError,
-    Exported, Holder, KeyActivity, KeyEvent, KeyEventKind, LateRetries, ListedReceipt, LogFollower, LogReadError,
-    LogStart, NextAnswer, OpenError, Problem, Quota, RawRow, RawRows, ReadView, ReceiptFilter, Receipts, Stats, Store,
-    StoreBuilder, Swept, TableInfo, TenantUsage, Ticket, Tx, VerifyReport, Written,
+    Change, Claim, ClaimAnswer, ClaimDecision, ClaimStatus, ClockAccepted, Compacted, Entry, EntryKind, Erase, Erased,
+    Erasure, Explanation, ExportError, Exported, Holder, KeyActivity, KeyEvent, KeyEventKind, LateRetries,
+    ListedReceipt, LogFollower, LogReadError, LogStart, NextAnswer, OpenError, Problem, Quota, RawRow, RawRows,
+    ReadView, ReceiptFilter, Receipts, Stats, Store, StoreBuilder, Swept, TableInfo, TenantUsage, Ticket, Tx,
+    VerifyReport, Written,
 };

@@ -15,27 +15,45 @@ use counterfoil::call::{
     Measures, Pool,
 };
 use tower::retry::Policy;
+use tower::retry::budget::{Budget as _, TpsBudget};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 
 const ROUNDS: usize = 60;
 const CALLS: u32 = 5_000;
+/// Deadline of an operation, and of one attempt.
+const WHOLE: Duration = Duration::from_secs(1);
+const ATTEMPT: Duration = Duration::from_millis(500);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), ConfigError> {
-    let mut names_and_times =
-        ["bare", "tower", "counterfoil, read", "counterfoil, mutation, observed"].map(|name| (name, Vec::new()));
-    let (plain, observed) = (caller(false)?, caller(true)?);
+    let mut names_and_times = [
+        "bare",
+        "tower: retry, timeout, limit",
+        "tower: with budget and deadline",
+        "counterfoil: the same",
+        "counterfoil: and breaker",
+        "counterfoil: all, mutation, measured",
+    ]
+    .map(|name| (name, Vec::new()));
+    let (least, plain, observed) = (caller(false, false)?, caller(true, false)?, caller(true, true)?);
     let identity = plain.mint();
     for _ in 0..ROUNDS {
-        let times = [bare().await, in_tower().await, reads(&plain).await, mutations(&observed, &identity).await];
+        let times = [
+            bare().await,
+            in_tower().await,
+            in_tower_with_budget_and_deadline().await,
+            reads(&least).await,
+            reads(&plain).await,
+            mutations(&observed, &identity).await,
+        ];
         for ((_, all), time) in names_and_times.iter_mut().zip(times) {
             all.push(time);
         }
     }
-    println!("{:<34}{:>12}{:>12}", "a call that succeeds at once", "median", "fastest");
+    println!("{:<38}{:>12}{:>12}", "a call that succeeds at once", "median", "fastest");
     for (name, mut times) in names_and_times {
         times.sort_unstable();
-        println!("{name:<34}{:>9} ns{:>9} ns", times[times.len() / 2].as_nanos(), times[0].as_nanos());
+        println!("{name:<38}{:>9} ns{:>9} ns", times[times.len() / 2].as_nanos(), times[0].as_nanos());
     }
     Ok(())
 }
@@ -56,16 +74,26 @@ async fn bare() -> Duration {
     each(started)
 }
 
-/// Retries nothing, because nothing fails; asked all the same.
+/// Retries as often as its budget allows. Nothing fails, so it is asked, and pays in, and retries nothing.
 #[derive(Clone)]
-struct ThreeAttempts(u32);
+struct Retries {
+    left: u32,
+    budget: Option<Arc<TpsBudget>>,
+}
 
-impl Policy<u64, u64, BoxError> for ThreeAttempts {
+impl Policy<u64, u64, BoxError> for Retries {
     type Future = Ready<()>;
 
     fn retry(&mut self, _: &mut u64, result: &mut Result<u64, BoxError>) -> Option<Ready<()>> {
-        (result.is_err() && self.0 > 0).then(|| {
-            self.0 -= 1;
+        if result.is_ok() {
+            if let Some(budget) = &self.budget {
+                budget.deposit();
+            }
+            return None;
+        }
+        let allowed = self.left > 0 && self.budget.as_ref().is_none_or(|budget| budget.withdraw());
+        allowed.then(|| {
+            self.left -= 1;
             std::future::ready(())
         })
     }
@@ -75,9 +103,22 @@ impl Policy<u64, u64, BoxError> for ThreeAttempts {
     }
 }
 
+/// Retry, a timeout for the attempt, and a limit of concurrency: no budget, no deadline of the whole.
 async fn in_tower() -> Duration {
-    let layers = ServiceBuilder::new().retry(ThreeAttempts(2)).timeout(Duration::from_secs(1)).concurrency_limit(64);
-    let mut tower = layers.service_fn(service);
+    let retries = Retries { left: 2, budget: None };
+    let layers = ServiceBuilder::new().retry(retries).timeout(ATTEMPT).concurrency_limit(64);
+    through(layers.service_fn(service)).await
+}
+
+/// The same with tower's budget for retries, and a timeout for all attempts together: what a caller of this crate cannot
+/// be built without.
+async fn in_tower_with_budget_and_deadline() -> Duration {
+    let retries = Retries { left: 2, budget: Some(Arc::new(TpsBudget::default())) };
+    let layers = ServiceBuilder::new().timeout(WHOLE).retry(retries).timeout(ATTEMPT).concurrency_limit(64);
+    through(layers.service_fn(service)).await
+}
+
+async fn through(mut tower: impl Service<u64, Response = u64>) -> Duration {
     let started = Instant::now();
     for number in 0..u64::from(CALLS) {
         let ready = tower.ready().await;
@@ -88,13 +129,18 @@ async fn in_tower() -> Duration {
     each(started)
 }
 
-/// Deadline, attempt timeout, retries with budget, breaker, pool; and, if `observed`, measures.
-fn caller(observed: bool) -> Result<Caller, ConfigError> {
+/// Deadline, attempt timeout, retries with budget, pool; if asked for, a breaker and measures.
+fn caller(breaker: bool, measured: bool) -> Result<Caller, ConfigError> {
     let budget = Budget::new(BudgetConfig::default())?;
-    let builder = Caller::builder("bench", budget, Pool::bounded(64, 64)?)
-        .deadline(DeadlinePolicy::within(Duration::from_secs(1)).attempt(Duration::from_millis(500)))
-        .breaker(BreakerConfig::new(20, 0.5));
-    if observed { builder.observer(Arc::new(Measures::default())).build() } else { builder.build() }
+    let mut builder = Caller::builder("bench", budget, Pool::bounded(64, 64)?)
+        .deadline(DeadlinePolicy::within(WHOLE).attempt(ATTEMPT));
+    if breaker {
+        builder = builder.breaker(BreakerConfig::new(20, 0.5));
+    }
+    if measured {
+        builder = builder.observer(Arc::new(Measures::default()));
+    }
+    builder.build()
 }
 
 async fn attempt(number: u64) -> Result<Answer<u64>, AttemptError<Infallible>> {

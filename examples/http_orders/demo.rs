@@ -5,12 +5,15 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use counterfoil::call::{Finished, Identity, Outcome};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::client::Orders;
-use crate::{Failed, proxy};
+use crate::proxy::{Harm, Upstream};
+use crate::{Ended, Failed, proxy};
 
 /// Customers who order at the same time.
 const WORKERS: u32 = 16;
@@ -30,6 +33,13 @@ impl Service {
         BufReader::new(child.stdout.take().ok_or("the service has no output")?).read_line(&mut line)?;
         let address = line.trim().strip_prefix("listening on ").ok_or("the service did not start")?.parse()?;
         Ok(Self { child, address })
+    }
+
+    /// Ends it as a failing machine does: nothing is closed, flushed or answered.
+    fn kill(mut self) -> Result<(), Failed> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
     }
 }
 
@@ -52,16 +62,30 @@ struct Tally {
     unsettled: u32,
 }
 
-/// `true`: every order is there once.
-pub(crate) async fn run(orders: u32, seed: u64) -> Result<bool, Failed> {
+/// Makes the orders, and kills the service `kills` times meanwhile.
+pub(crate) async fn run(orders: u32, seed: u64, kills: u32) -> Result<Ended, Failed> {
     let directory = tempfile::tempdir()?;
-    let service = Service::start(&directory.path().join("store"))?;
-    let (address, harm) = proxy::start(service.address, seed).await?;
+    let store = directory.path().join("store");
+    let mut service = Service::start(&store)?;
+    let upstream = Upstream::new(service.address);
+    let (address, harm) = proxy::start(upstream.clone(), seed).await?;
     let client = Orders::new(address)?;
 
-    let mut tasks = JoinSet::new();
+    let (mut tasks, (done, mut settled)) = (JoinSet::new(), unbounded_channel());
     for worker in 0..WORKERS {
-        tasks.spawn(work(client.clone(), (worker..orders).step_by(WORKERS as usize)));
+        tasks.spawn(work(client.clone(), (worker..orders).step_by(WORKERS as usize), done.clone()));
+    }
+    drop(done);
+    let (mut orders_done, mut killed) = (0_u64, 0);
+    while settled.recv().await.is_some() {
+        orders_done += 1;
+        if killed < kills && orders_done * u64::from(kills + 1) >= u64::from(orders) * u64::from(killed + 1) {
+            until_a_request_is_open(&harm).await;
+            service.kill()?;
+            service = Service::start(&store)?;
+            upstream.set(service.address);
+            killed += 1;
+        }
     }
     let mut tally = Tally::default();
     while let Some(finished) = tasks.join_next().await {
@@ -77,6 +101,8 @@ pub(crate) async fn run(orders: u32, seed: u64) -> Result<bool, Failed> {
         harm.requests_cut.load(Ordering::Relaxed),
         harm.stalled.load(Ordering::Relaxed),
     );
+    let open_at_kill = harm.unanswered.load(Ordering::Relaxed);
+    println!("the service was killed {killed} times, with {open_at_kill} requests open");
     println!(
         "{} made, {} of them answered from a receipt; {} refused; {} were uncertain and settled under the same key",
         tally.locations.len(),
@@ -91,15 +117,40 @@ pub(crate) async fn run(orders: u32, seed: u64) -> Result<bool, Failed> {
     );
     let right =
         stored == u64::from(made) && tally.locations.len() as u64 == stored && tally.rejected == orders.div_ceil(10);
-    Ok(right && tally.shared_locations == 0 && tally.unsettled == 0)
+    if !(right && tally.shared_locations == 0 && tally.unsettled == 0) {
+        return Ok(Ended::Wrong);
+    }
+    if kills > 0 && (killed < kills || open_at_kill == 0) {
+        println!("NOT EXERCISED: no kill fell into an open request");
+        return Ok(Ended::NotExercised);
+    }
+    Ok(Ended::Right)
+}
+
+/// Or for a second: towards the end there may be none.
+async fn until_a_request_is_open(harm: &Harm) {
+    let open = async {
+        while harm.open.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    drop(tokio::time::timeout(Duration::from_secs(1), open).await);
 }
 
 /// The orders of one customer, one after the other. Every tenth is one of nothing, which the business refuses.
-async fn work(client: Orders, numbers: impl Iterator<Item = u32>) -> Vec<Vec<Finished<String, String>>> {
+async fn work(
+    client: Orders,
+    numbers: impl Iterator<Item = u32>,
+    done: UnboundedSender<()>,
+) -> Vec<Vec<Finished<String, String>>> {
     let mut finished = Vec::new();
     for number in numbers {
         let order = format!("{{\"item\":\"socks\",\"count\":{},\"number\":{number}}}", number % 10);
         finished.push(settle(&client, &order).await);
+        if done.send(()).is_err() {
+            // The run has failed, and nobody counts any more.
+            break;
+        }
     }
     finished
 }
@@ -108,13 +159,15 @@ async fn work(client: Orders, numbers: impl Iterator<Item = u32>) -> Vec<Vec<Fin
 async fn settle(client: &Orders, order: &str) -> Vec<Finished<String, String>> {
     let identity: Identity = client.mint();
     let mut rounds = Vec::new();
-    for _ in 0..20 {
+    for _ in 0..100 {
         let finished = client.create(identity.clone(), order).await;
         let settled = matches!(finished.outcome, Outcome::Success { .. } | Outcome::Rejected { .. });
         rounds.push(finished);
         if settled {
             break;
         }
+        // A service that was killed needs a moment until it listens again.
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     rounds
 }

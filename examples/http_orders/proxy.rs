@@ -1,8 +1,8 @@
 //! A bad network: of ten connections it loses the reply of two, cuts one in the middle, and makes one wait too long.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use counterfoil::call::{Randomness, SeededRandom};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
@@ -14,16 +14,38 @@ pub(crate) struct Harm {
     pub(crate) replies_lost: AtomicU64,
     pub(crate) requests_cut: AtomicU64,
     pub(crate) stalled: AtomicU64,
+    /// The service had the whole request and ended before it answered.
+    pub(crate) unanswered: AtomicU64,
+    /// Requests that the service has, and has not begun to answer, at the moment.
+    pub(crate) open: AtomicU64,
+}
+
+/// Where the service listens at the moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Upstream(Arc<Mutex<SocketAddr>>);
+
+impl Upstream {
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        Self(Arc::new(Mutex::new(address)))
+    }
+
+    pub(crate) fn get(&self) -> SocketAddr {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set(&self, address: SocketAddr) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = address;
+    }
 }
 
 /// Listens, and passes connections on to `upstream`.
-pub(crate) async fn start(upstream: SocketAddr, seed: u64) -> std::io::Result<(SocketAddr, Arc<Harm>)> {
+pub(crate) async fn start(upstream: Upstream, seed: u64) -> std::io::Result<(SocketAddr, Arc<Harm>)> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let (address, harm) = (listener.local_addr()?, Arc::new(Harm::default()));
     let (counted, random) = (Arc::clone(&harm), SeededRandom::new(seed));
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
-            tokio::spawn(pass(client, upstream, random.draw() % 10, Arc::clone(&counted)));
+            tokio::spawn(pass(client, upstream.get(), random.draw() % 10, Arc::clone(&counted)));
         }
     });
     Ok((address, harm))
@@ -35,8 +57,7 @@ async fn pass(mut client: TcpStream, upstream: SocketAddr, chance: u64, harm: Ar
     match chance {
         0 | 1 => {
             let request = read_request(&mut client).await?;
-            server.write_all(&request).await?;
-            answered(&mut server).await?;
+            ask(&mut server, &request, &harm).await?;
             harm.replies_lost.fetch_add(1, Ordering::Relaxed);
         }
         2 => {
@@ -46,22 +67,31 @@ async fn pass(mut client: TcpStream, upstream: SocketAddr, chance: u64, harm: Ar
         }
         3 => {
             let request = read_request(&mut client).await?;
-            server.write_all(&request).await?;
-            answered(&mut server).await?;
+            ask(&mut server, &request, &harm).await?;
             harm.stalled.fetch_add(1, Ordering::Relaxed);
             // Until the client gives up.
             client.read_to_end(&mut Vec::new()).await?;
         }
         _ => {
+            let request = read_request(&mut client).await?;
+            let first = ask(&mut server, &request, &harm).await?;
+            client.write_u8(first).await?;
             copy_bidirectional(&mut client, &mut server).await?;
         }
     }
     Ok(())
 }
 
-/// The service has begun to answer, so it was done.
-async fn answered(server: &mut TcpStream) -> std::io::Result<()> {
-    server.read_u8().await.map(drop)
+/// Hands the request over, and waits until the service has begun to answer, so it was done.
+async fn ask(server: &mut TcpStream, request: &[u8], harm: &Harm) -> std::io::Result<u8> {
+    server.write_all(request).await?;
+    harm.open.fetch_add(1, Ordering::Relaxed);
+    let first = server.read_u8().await;
+    harm.open.fetch_sub(1, Ordering::Relaxed);
+    if first.is_err() {
+        harm.unanswered.fetch_add(1, Ordering::Relaxed);
+    }
+    first
 }
 
 /// Head and body, as far as they are one request.

@@ -135,7 +135,8 @@ fn refused(error: &Error) -> Response {
     let status = status_of(error);
     let mut response = (status, format!("{error}\n")).into_response();
     let wait = if let Error::InProgress { retry_after } = error { Some(retry_after.as_secs().max(1)) } else { None };
-    if let Some(seconds) = wait.or(matches!(error, Error::Overloaded).then_some(1)) {
+    // Too much at once is over in a moment; nobody knows more.
+    if let Some(seconds) = wait.or((status == StatusCode::TOO_MANY_REQUESTS).then_some(1)) {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
@@ -146,10 +147,10 @@ fn status_of(error: &Error) -> StatusCode {
         Error::InProgress { .. } => StatusCode::CONFLICT,
         Error::Gone(_) => StatusCode::GONE,
         Error::Conflict { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-        Error::Overloaded => StatusCode::TOO_MANY_REQUESTS,
+        Error::Overloaded | Error::QuotaExceeded { .. } => StatusCode::TOO_MANY_REQUESTS,
         Error::Unknown(_) | Error::NeedsReconciliation => StatusCode::GATEWAY_TIMEOUT,
         Error::Denied => StatusCode::FORBIDDEN,
-        Error::Invalid(_) | Error::Expired { .. } => StatusCode::BAD_REQUEST,
+        Error::Invalid(_) | Error::Expired { .. } | Error::FromTheFuture { .. } => StatusCode::BAD_REQUEST,
         Error::DeadlineExceeded
         | Error::Cancelled
         | Error::DiskFull(_)

@@ -1,5 +1,7 @@
 //! Counts values in buckets that are at most a sixteenth wide.
 
+#[cfg(feature = "call")]
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const PARTS_BITS: u32 = 4;
@@ -74,8 +76,7 @@ pub struct Histogram(Distribution);
 impl Histogram {
     /// Counts one.
     pub fn record(&mut self, duration: Duration) {
-        // Rounded up: a quantile must never be shorter than what was measured.
-        self.0.record(u64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX));
+        self.0.record(micros(duration));
     }
 
     /// How many were counted.
@@ -95,6 +96,47 @@ impl Histogram {
     pub fn quantile(&self, quantile: f64) -> Option<Duration> {
         self.0.quantile(quantile).map(Duration::from_micros)
     }
+}
+
+/// The same, counted by many threads at once.
+#[cfg(feature = "call")]
+pub(crate) struct SharedHistogram(Box<[AtomicU64]>);
+
+#[cfg(feature = "call")]
+impl Default for SharedHistogram {
+    fn default() -> Self {
+        Self((0..BUCKETS).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+#[cfg(feature = "call")]
+impl SharedHistogram {
+    pub(crate) fn record(&self, duration: Duration) {
+        self.0[bucket(micros(duration))].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was counted until now.
+    pub(crate) fn read(&self) -> Histogram {
+        let mut read = Distribution::default();
+        for (count, shared) in read.counts.iter_mut().zip(&self.0) {
+            *count = shared.load(Ordering::Relaxed);
+            read.total += *count;
+        }
+        Histogram(read)
+    }
+}
+
+#[cfg(feature = "call")]
+impl std::fmt::Debug for SharedHistogram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.read().fmt(f)
+    }
+}
+
+/// Rounded up: a quantile must never be shorter than what was measured.
+fn micros(duration: Duration) -> u64 {
+    let more = u64::from(!duration.subsec_nanos().is_multiple_of(1000));
+    duration.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(duration.subsec_micros()) + more)
 }
 
 /// Small values have a bucket each; above, each doubling has sixteen.

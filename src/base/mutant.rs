@@ -14,6 +14,12 @@ pub enum Mutant {
     AnsweredBeforeSync,
     /// The name of a new segment is not made durable.
     DirectoryNotSynced,
+    /// Recovery rests on names of segments that may be in the cache only.
+    SegmentNamesTrusted,
+    /// So does an opening on the name of `IDENTITY`.
+    IdentityTrusted,
+    /// Recovery refuses a hole between segments that are below the floor.
+    FloorIgnored,
     /// Recovery does not believe what frames say of those before them.
     DurableBeforeIgnored,
     /// Recovery serves frames that it has read and nobody knows to be durable.
@@ -102,10 +108,13 @@ pub(crate) use selection::Selection;
 #[cfg(feature = "mutants")]
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::SyncSkipped,
         Self::AnsweredBeforeSync,
         Self::DirectoryNotSynced,
+        Self::SegmentNamesTrusted,
+        Self::IdentityTrusted,
+        Self::FloorIgnored,
         Self::DurableBeforeIgnored,
         Self::TailNotCopied,
         Self::AppendedInPlace,

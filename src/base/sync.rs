@@ -1,38 +1,38 @@
 //! Locks, threads and channels of the store, by one name each.
 //!
-//! They are parking_lot's and std's. Built with `--cfg shuttle` they are those of a model checker, which decides at each
+//! They are parking_lot's and std's. Built with `--cfg counterfoil_shuttle` they are those of a model checker, which decides at each
 //! of them who goes on: `tests/concurrency` runs whole stores under thousands of schedules. What is below the store
 //! (disks, rows, redb) keeps its real locks, since no schedule has to turn inside them.
 
-#[cfg(not(shuttle))]
+#[cfg(not(counterfoil_shuttle))]
 pub(crate) use std::{sync::mpsc, thread, thread_local};
 
-#[cfg(not(shuttle))]
+#[cfg(not(counterfoil_shuttle))]
 pub(crate) use parking_lot::{Condvar, Mutex, RwLock};
 
-#[cfg(shuttle)]
+#[cfg(counterfoil_shuttle)]
 pub(crate) use model::{Condvar, Mutex, RwLock};
-#[cfg(shuttle)]
+#[cfg(counterfoil_shuttle)]
 pub(crate) use shuttle::{sync::mpsc, thread, thread_local};
 
 /// Whether somebody who looks for work without sleeping leaves a processor to those who bring it. In a model each look
 /// would be a step, and nothing would be learnt from it.
 pub(crate) fn may_spin() -> bool {
-    #[cfg(shuttle)]
+    #[cfg(counterfoil_shuttle)]
     return false;
-    #[cfg(not(shuttle))]
+    #[cfg(not(counterfoil_shuttle))]
     thread::available_parallelism().is_ok_and(|n| n.get() > 1)
 }
 
 /// A place where a model lets others go first. Else it is nothing.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn pause() {
-    #[cfg(shuttle)]
+    #[cfg(counterfoil_shuttle)]
     thread::sleep(std::time::Duration::ZERO);
 }
 
 /// The checker's locks with the interface of parking_lot: no poisoning, and a condition variable that borrows the guard.
-#[cfg(shuttle)]
+#[cfg(counterfoil_shuttle)]
 mod model {
     use std::ops::{Deref, DerefMut};
     use std::sync::PoisonError;

@@ -38,7 +38,6 @@ struct Inner {
     operation: &'static str,
     number: u32,
     deadline: Deadline,
-    limits: AttemptLimits,
     identity: Option<Identity>,
     trace: TraceId,
     /// Whether whoever is called finds an owner of the retries above it.
@@ -66,13 +65,11 @@ pub(crate) struct AttemptParts {
 
 impl Attempt {
     pub(crate) fn new(parts: AttemptParts) -> Self {
-        let limits = parts.core.limits;
         Self(Arc::new(Inner {
             core: parts.core,
             operation: parts.operation,
             number: parts.number,
             deadline: parts.deadline,
-            limits,
             identity: parts.identity,
             trace: parts.trace,
             owned_above: parts.owned_above,
@@ -117,7 +114,7 @@ impl Attempt {
     /// How long connecting may take: the limit for it, and no more than what is left. `None` without an end.
     #[must_use]
     pub fn connect_timeout(&self) -> Option<Duration> {
-        self.timeout(self.0.limits.connect)
+        self.timeout(self.0.core.limits.connect)
     }
 
     /// How long one read or write on a socket may take: the first-byte limit until something was received, then the idle
@@ -125,8 +122,8 @@ impl Attempt {
     #[must_use]
     pub fn io_timeout(&self) -> Option<Duration> {
         match self.stage() {
-            Stage::Receiving => self.timeout(self.0.limits.idle),
-            Stage::Unmarked | Stage::Connecting | Stage::Sending => self.timeout(self.0.limits.first_byte),
+            Stage::Receiving => self.timeout(self.0.core.limits.idle),
+            Stage::Unmarked | Stage::Connecting | Stage::Sending => self.timeout(self.0.core.limits.first_byte),
         }
     }
 
@@ -227,7 +224,7 @@ impl Attempt {
     }
 
     pub(crate) fn limits(&self) -> &AttemptLimits {
-        &self.0.limits
+        &self.0.core.limits
     }
 
     pub(crate) fn which_connection(&self) -> Connection {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::attempt::Attempt;
 use super::driver::{Brought, Returned, Run, settle};
-use super::flow::{Flow, Step};
+use super::flow::{Flow, Next};
 use super::outcome::Finished;
 use super::span::Spans;
 
@@ -22,19 +22,24 @@ impl Wake for Unpark {
 pub(crate) fn drive<T, E>(mut flow: Flow, mut make: impl FnMut(Attempt) -> Returned<T, E>) -> Finished<T, E> {
     let mut brought = Brought::NOTHING;
     let spans = Spans::new(&flow);
+    let mut now = flow.started();
     loop {
-        match flow.step(flow.core().clock.monotonic()) {
-            Step::Wait(until) => park(&flow, Some(until), |_| false),
-            Step::Queue(until) => park(&flow, until, |waker| flow.permit_is_ready(waker)),
-            Step::Send(attempt) => {
-                let returned = spans.attempt(&attempt).in_scope(|| make(attempt.clone()));
-                settle(&mut flow, &mut brought, &attempt, Run::Returned(returned));
+        match flow.advance(now) {
+            Next::Wait(until) => park(&flow, Some(until), |_| false),
+            Next::Queue(until) => park(&flow, until, |waker| flow.permit_is_ready(waker)),
+            Next::Send(attempt) => {
+                let number = attempt.number();
+                let returned = spans.attempt(&attempt).in_scope(|| make(attempt));
+                now = settle(&mut flow, &mut brought, number, Run::Returned(returned));
+                continue;
             }
-            Step::Finish(ending, report) => {
+            Next::Finish(ending, at) => {
+                let report = flow.take_report(at);
                 spans.finish(&ending, &report);
-                return Finished::new(ending, *report, brought.value, brought.error);
+                return Finished::new(ending, report, brought.value, brought.error);
             }
         }
+        now = flow.core().clock.monotonic();
     }
 }
 

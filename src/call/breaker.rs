@@ -2,6 +2,7 @@
 //!
 //! It saves work that would be wasted. It is no admission control: what is overloaded must still refuse by itself.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -111,10 +112,12 @@ pub(crate) struct Blocked {
     pub(crate) retry_after: Option<Duration>,
 }
 
+/// Of the first kind those that failed, of the second all.
+const GOOD: Counts = Counts { one: 0, two: 1 };
+
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "closed is what nearly all are, nearly always")]
 enum Phase {
-    Closed { window: Window },
+    Closed,
     Open { until: Duration },
     HalfOpen { leases: Vec<Lease>, successes: u32 },
 }
@@ -140,6 +143,11 @@ struct Inner {
 pub(crate) struct Breaker {
     config: BreakerConfig,
     failure_millionths: u64,
+    /// What was counted since it was last closed.
+    window: Window,
+    /// The generation in which it is closed, plus one; 0 if it is not. Changed under the lock. What a closed breaker is
+    /// asked nearly always, and what it is told, takes no lock.
+    closed: AtomicU64,
     inner: Mutex<Inner>,
 }
 
@@ -147,19 +155,37 @@ impl Breaker {
     /// `config` was checked.
     pub(crate) fn new(config: BreakerConfig) -> Self {
         let failure_millionths = millionths("checked", config.failure_ratio).unwrap_or(1_000_000);
-        let phase = Phase::Closed { window: Window::new(config.window) };
-        let inner = Mutex::new(Inner { phase, generation: 0, opened: 0, next_lease: 0 });
-        Self { config, failure_millionths, inner }
+        let inner = Mutex::new(Inner { phase: Phase::Closed, generation: 0, opened: 0, next_lease: 0 });
+        let window = Window::new(config.window);
+        Self { config, failure_millionths, window, closed: AtomicU64::new(1), inner }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn closed_generation(&self) -> Option<u64> {
+        self.closed.load(Ordering::Acquire).checked_sub(1)
+    }
+
+    fn change(&self, inner: &mut Inner, phase: Phase) {
+        if matches!(phase, Phase::Closed) {
+            // A thread that was held up since before it opened may still add one good sample to this.
+            self.window.clear();
+        }
+        inner.generation += 1;
+        let closed = if matches!(phase, Phase::Closed) { inner.generation + 1 } else { 0 };
+        inner.phase = phase;
+        self.closed.store(closed, Ordering::Release);
+    }
+
     /// Whether an attempt would be let through now. Takes nothing.
     pub(crate) fn look(&self, now: Duration) -> Result<(), Blocked> {
+        if self.closed_generation().is_some() {
+            return Ok(());
+        }
         match &self.inner().phase {
-            Phase::Closed { .. } => Ok(()),
+            Phase::Closed => Ok(()),
             Phase::Open { until } if *until <= now => Ok(()),
             Phase::Open { until } => Err(Blocked { retry_after: Some(until.saturating_sub(now)) }),
             Phase::HalfOpen { leases, .. } => self.free_probe(leases, now),
@@ -174,12 +200,15 @@ impl Breaker {
 
     /// Lets one attempt through. The token is to be given back with what came of it; dropped without, it is neutral.
     pub(crate) fn take(self: &Arc<Self>, now: Duration) -> Result<Token, Blocked> {
+        if let Some(generation) = self.closed_generation() {
+            return Ok(Token { breaker: Arc::clone(self), generation, lease: None, open: true });
+        }
         let mut inner = self.inner();
         if let Phase::Open { until } = inner.phase {
             if until > now {
                 return Err(Blocked { retry_after: Some(until.saturating_sub(now)) });
             }
-            inner.change(Phase::HalfOpen { leases: Vec::new(), successes: 0 });
+            self.change(&mut inner, Phase::HalfOpen { leases: Vec::new(), successes: 0 });
         }
         let id = inner.next_lease;
         let lease = match &mut inner.phase {
@@ -189,13 +218,21 @@ impl Breaker {
                 leases.push(Lease { id, ends: now.saturating_add(self.config.probe_lease) });
                 Some(id)
             }
-            Phase::Closed { .. } | Phase::Open { .. } => None,
+            Phase::Closed | Phase::Open { .. } => None,
         };
         inner.next_lease += u64::from(lease.is_some());
         Ok(Token { breaker: Arc::clone(self), generation: inner.generation, lease, open: true })
     }
 
     fn record(&self, token: &Token, now: Duration, health: Health, draw: u64) -> (BreakerState, BreakerState) {
+        let unchanged = (BreakerState::Closed, BreakerState::Closed);
+        if self.closed_generation() == Some(token.generation) {
+            match health {
+                Health::Neutral => return unchanged,
+                Health::Good if self.window.add_if_current(now, GOOD) => return unchanged,
+                Health::Good | Health::Bad => {}
+            }
+        }
         let mut inner = self.inner();
         let before = inner.state();
         if inner.generation == token.generation {
@@ -206,14 +243,14 @@ impl Breaker {
 
     fn count(&self, inner: &mut Inner, token: &Token, now: Duration, health: Health, draw: u64) {
         match &mut inner.phase {
-            Phase::Closed { window } => {
+            Phase::Closed => {
                 let counts = match health {
-                    Health::Good => Counts { one: 0, two: 1 },
+                    Health::Good => GOOD,
                     Health::Bad => Counts { one: 1, two: 1 },
                     Health::Neutral => return,
                 };
-                window.add(now, counts);
-                if health == Health::Bad && self.is_bad(window.sum(now)) {
+                self.window.add(now, counts);
+                if health == Health::Bad && self.is_bad(self.window.sum(now)) {
                     self.open(inner, now, draw);
                 }
             }
@@ -230,7 +267,7 @@ impl Breaker {
                     Health::Good => {
                         *successes += 1;
                         if *successes >= self.config.probes {
-                            inner.change(Phase::Closed { window: Window::new(self.config.window) });
+                            self.change(inner, Phase::Closed);
                             inner.opened = 0;
                         }
                     }
@@ -252,7 +289,7 @@ impl Breaker {
         let jitter = u64::try_from((u128::from(half) * u128::from(draw)) >> 64).unwrap_or(half);
         let interval = most.saturating_sub(Duration::from_nanos(jitter));
         inner.opened = inner.opened.saturating_add(1);
-        inner.change(Phase::Open { until: now.saturating_add(interval) });
+        self.change(inner, Phase::Open { until: now.saturating_add(interval) });
     }
 
     /// What it does at the moment.
@@ -263,7 +300,7 @@ impl Breaker {
     /// Closed, and nothing was counted within its window: forgetting it loses nothing.
     pub(crate) fn is_idle(&self, now: Duration) -> bool {
         match &self.inner().phase {
-            Phase::Closed { window } => window.sum(now) == Counts::default(),
+            Phase::Closed => self.window.sum(now) == Counts::default(),
             Phase::Open { .. } | Phase::HalfOpen { .. } => false,
         }
     }
@@ -272,15 +309,10 @@ impl Breaker {
 impl Inner {
     const fn state(&self) -> BreakerState {
         match self.phase {
-            Phase::Closed { .. } => BreakerState::Closed,
+            Phase::Closed => BreakerState::Closed,
             Phase::Open { .. } => BreakerState::Open,
             Phase::HalfOpen { .. } => BreakerState::HalfOpen,
         }
-    }
-
-    fn change(&mut self, phase: Phase) {
-        self.phase = phase;
-        self.generation += 1;
     }
 }
 

@@ -11,6 +11,7 @@ use crate::base::name::Tenant;
 
 use super::breaker::{Breaker, BreakerConfig, BreakerState};
 use super::config_error::ConfigError;
+use super::fold::Folding;
 
 /// Most breakers that one caller may keep.
 pub const BREAKERS_MAX: usize = 1 << 16;
@@ -35,7 +36,7 @@ struct Entry {
 pub(crate) struct BreakerRegistry {
     config: BreakerConfig,
     max: usize,
-    entries: Mutex<HashMap<Population, Entry>>,
+    entries: Mutex<HashMap<Population, Entry, Folding>>,
 }
 
 impl BreakerRegistry {
@@ -50,7 +51,7 @@ impl BreakerRegistry {
             let (value, most) = (max as u64, BREAKERS_MAX as u64);
             return Err(ConfigError::TooLarge { what: "the number of breakers", value, most });
         }
-        Ok(Self { config, max, entries: Mutex::new(HashMap::new()) })
+        Ok(Self { config, max, entries: Mutex::default() })
     }
 
     /// The population's breaker. `None` if there is no room for a new one: open breakers, half-open ones and those with

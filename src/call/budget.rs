@@ -64,8 +64,9 @@ pub struct Budget(Arc<Inner>);
 struct Inner {
     ratio_millionths: u64,
     reserve_millionths: u128,
-    /// Calls, and retries.
-    window: Mutex<Window>,
+    /// Calls, and retries. Retries are taken, and slots begun, under the lock.
+    window: Window,
+    lock: Mutex<()>,
 }
 
 impl Budget {
@@ -82,13 +83,13 @@ impl Budget {
             return Err(ConfigError::TooSmall { what: "the budget's window", value: config.window, least });
         }
         let reserve_millionths = config.window.as_micros().saturating_mul(u128::from(config.reserve_per_second));
-        let window = Mutex::new(Window::new(config.window));
-        Ok(Self(Arc::new(Inner { ratio_millionths, reserve_millionths, window })))
+        let window = Window::new(config.window);
+        Ok(Self(Arc::new(Inner { ratio_millionths, reserve_millionths, window, lock: Mutex::default() })))
     }
 
-    fn window(&self) -> MutexGuard<'_, Window> {
+    fn lock(&self) -> MutexGuard<'_, ()> {
         // Nothing in there can panic half-way.
-        self.0.window.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn free_millionths(&self, counts: Counts) -> u128 {
@@ -99,15 +100,19 @@ impl Budget {
 
     /// One logical call was started. Once for each, by the layer that owns its retries.
     pub(crate) fn deposit(&self, now: Duration) {
-        self.window().add(now, Counts { one: 1, two: 0 });
+        let one = Counts { one: 1, two: 0 };
+        if !self.0.window.add_if_current(now, one) {
+            let _alone = self.lock();
+            self.0.window.add(now, one);
+        }
     }
 
     /// Takes one retry, if there is one.
     pub(crate) fn reserve(&self, now: Duration) -> Option<Reservation> {
-        let mut window = self.window();
-        let free = self.free_millionths(window.sum(now));
+        let _alone = self.lock();
+        let free = self.free_millionths(self.0.window.sum(now));
         (free >= MILLION).then(|| {
-            let counted = window.add(now, Counts { one: 0, two: 1 });
+            let counted = self.0.window.add(now, Counts { one: 0, two: 1 });
             Reservation { budget: Some((self.clone(), counted)) }
         })
     }
@@ -115,7 +120,8 @@ impl Budget {
     /// How many retries there may be at this moment.
     #[must_use]
     pub fn balance(&self, now: Duration) -> u64 {
-        let counts = self.window().sum(now);
+        let _alone = self.lock();
+        let counts = self.0.window.sum(now);
         u64::try_from(self.free_millionths(counts) / MILLION).unwrap_or(u64::MAX)
     }
 }
@@ -136,7 +142,8 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some((budget, counted)) = self.budget.take() {
-            budget.window().take_back_two(counted);
+            let _alone = budget.lock();
+            budget.0.window.take_back_two(counted);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! One pool for each kind of work, so that a slow export does not take the places of checkouts.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -40,17 +41,19 @@ pub struct Bulkhead(Arc<Inner>);
 struct Inner {
     permits: usize,
     queue_max: usize,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    free: usize,
+    /// Free permits, times two, and [`QUEUE`]. While there is no queue, permits come and go without a lock.
+    free: AtomicUsize,
     /// Waiters that were granted nothing yet, in the order in which they came.
-    queue: VecDeque<Arc<Waiter>>,
+    queue: Mutex<Queue>,
 }
 
-/// Changed under the lock of the pool's state only; its own lock is for those who look without it.
+type Queue = VecDeque<Arc<Waiter>>;
+
+/// Somebody waits, or is about to: the free permits change under the lock only.
+const QUEUE: usize = 1;
+const PERMIT: usize = 2;
+
+/// Changed under the lock of the pool's queue only; its own lock is for those who look without it.
 #[derive(Debug)]
 struct Waiter(Mutex<Waiting>);
 
@@ -89,42 +92,55 @@ impl Bulkhead {
                 return Err(ConfigError::TooLarge { what, value: value as u64, most: POOL_MAX as u64 });
             }
         }
-        let state = Mutex::new(State { free: permits, queue: VecDeque::new() });
-        Ok(Self(Arc::new(Inner { permits, queue_max: queue, state })))
+        let free = AtomicUsize::new(permits * PERMIT);
+        Ok(Self(Arc::new(Inner { permits, queue_max: queue, free, queue: Mutex::default() })))
     }
 
     /// A permit, or a place in the queue, or neither.
     pub(crate) fn enter(&self) -> Entry {
-        let mut state = lock(&self.0.state);
-        // Whoever waits comes first: a free permit beside a queue is on its way to somebody.
-        if state.free > 0 && state.queue.is_empty() {
-            state.free -= 1;
-            return Entry::Granted(Permit(self.clone()));
-        }
-        if state.queue.len() >= self.0.queue_max {
-            return Entry::Full;
-        }
-        let waiter = Arc::new(Waiter(Mutex::new(Waiting::Queued(None))));
-        state.queue.push_back(Arc::clone(&waiter));
-        Entry::Queued(Place { pool: self.clone(), waiter })
+        self.try_enter().map_or_else(|| self.enter_or_wait(), Entry::Granted)
     }
 
-    /// A permit, if one is free.
+    /// A permit, if one is free and nobody waits for it.
     pub(crate) fn try_enter(&self) -> Option<Permit> {
-        let mut state = lock(&self.0.state);
-        let free = state.free > 0 && state.queue.is_empty();
-        free.then(|| {
-            state.free -= 1;
-            Permit(self.clone())
-        })
+        let take = |free| (free & QUEUE == 0 && free >= PERMIT).then(|| free - PERMIT);
+        self.0.free.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).ok().map(|_| Permit(self.clone()))
+    }
+
+    fn enter_or_wait(&self) -> Entry {
+        let mut queue = lock(&self.0.queue);
+        // From here on whoever gives a permit back waits for the lock, and finds the queue.
+        let free = self.0.free.fetch_or(QUEUE, Ordering::AcqRel);
+        let entry = if queue.is_empty() && free >= PERMIT {
+            self.0.free.fetch_sub(PERMIT, Ordering::AcqRel);
+            Entry::Granted(Permit(self.clone()))
+        } else if queue.len() >= self.0.queue_max {
+            Entry::Full
+        } else {
+            let waiter = Arc::new(Waiter(Mutex::new(Waiting::Queued(None))));
+            queue.push_back(Arc::clone(&waiter));
+            Entry::Queued(Place { pool: self.clone(), waiter })
+        };
+        self.0.leave(&queue);
+        entry
     }
 
     fn release(&self) {
+        let give = |free| (free & QUEUE == 0).then(|| free + PERMIT);
+        if self.0.free.fetch_update(Ordering::AcqRel, Ordering::Acquire, give).is_err() {
+            self.hand_on();
+        }
+    }
+
+    /// Gives a permit to whoever has waited longest.
+    fn hand_on(&self) {
         let woken = {
-            let mut state = lock(&self.0.state);
-            match state.queue.pop_front() {
+            let mut queue = lock(&self.0.queue);
+            let next = queue.pop_front();
+            self.0.leave(&queue);
+            match next {
                 None => {
-                    state.free += 1;
+                    self.0.free.fetch_add(PERMIT, Ordering::AcqRel);
                     None
                 }
                 Some(next) => match std::mem::replace(&mut *lock(&next.0), Waiting::Granted) {
@@ -142,13 +158,22 @@ impl Bulkhead {
     /// Permits in use.
     #[must_use]
     pub fn in_use(&self) -> usize {
-        self.0.permits - lock(&self.0.state).free
+        self.0.permits - self.0.free.load(Ordering::Acquire) / PERMIT
     }
 
     /// Attempts that wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        lock(&self.0.state).queue.len()
+        lock(&self.0.queue).len()
+    }
+}
+
+impl Inner {
+    /// Before the lock is given back: without a queue nobody needs it.
+    fn leave(&self, queue: &Queue) {
+        if queue.is_empty() {
+            self.free.fetch_and(!QUEUE, Ordering::AcqRel);
+        }
     }
 }
 
@@ -187,8 +212,9 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let granted = {
-            let mut state = lock(&self.pool.0.state);
-            state.queue.retain(|waiter| !Arc::ptr_eq(waiter, &self.waiter));
+            let mut queue = lock(&self.pool.0.queue);
+            queue.retain(|waiter| !Arc::ptr_eq(waiter, &self.waiter));
+            self.pool.0.leave(&queue);
             matches!(*lock(&self.waiter.0), Waiting::Granted)
         };
         if granted {
@@ -210,7 +236,6 @@ impl Drop for Permit {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 
     use super::*;

@@ -18,7 +18,7 @@ use super::flow::Flow;
 use super::hedge;
 use super::identity::Identity;
 use super::outcome::{Finished, Outcome};
-use super::purpose::{Call, Read};
+use super::purpose::{Call, Read, Spec};
 
 /// Calls one dependency. Clones share everything: the budget, the pool, the breakers.
 ///
@@ -45,17 +45,24 @@ impl Caller {
     /// Begins an operation that the program drives itself: see [`Flow`].
     #[must_use]
     pub fn begin<P>(&self, call: Call<P>) -> Flow {
+        let flow = self.begin_spec(call.spec);
+        flow.announce();
+        flow
+    }
+
+    /// As [`Caller::begin`], and not announced yet.
+    pub(crate) fn begin_spec(&self, spec: Spec) -> Flow {
         let draws = [self.0.random.draw(), self.0.random.draw()];
-        Flow::begin(Arc::clone(&self.0), call.spec, self.0.clock.monotonic(), draws)
+        Flow::begin(Arc::clone(&self.0), spec, self.0.clock.monotonic(), draws)
     }
 
     /// Makes one logical operation. Dropping the future cancels it; what may have been done stays uncertain.
-    pub async fn call<P, T, E, F, Fut>(&self, call: Call<P>, make: F) -> Finished<T, E>
+    pub fn call<P, T, E, F, Fut>(&self, call: Call<P>, make: F) -> impl Future<Output = Finished<T, E>>
     where
         F: FnMut(Attempt) -> Fut,
         Fut: Future<Output = Result<Answer<T>, AttemptError<E>>>,
     {
-        driver::drive(self.begin(call), make).await
+        driver::drive(self, call.spec, make)
     }
 
     /// Makes exactly one attempt, and leaves the retries to whoever is called: everything else is as in [`Caller::call`].
@@ -64,7 +71,7 @@ impl Caller {
         F: FnMut(Attempt) -> Fut,
         Fut: Future<Output = Result<Answer<T>, AttemptError<E>>>,
     {
-        driver::drive(self.begin(call.once()), make).await
+        driver::drive(self, call.once().spec, make).await
     }
 
     /// Makes one logical operation on this thread. The closure is not interrupted: it must keep
@@ -150,7 +157,7 @@ impl Caller {
         F: FnMut(Attempt) -> Fut,
         Fut: Future<Output = Result<Answer<T>, AttemptError<E>>>,
     {
-        driver::drive(self.begin(call.with_fallback()), make).await.or_degraded(fallback)
+        driver::drive(self, call.with_fallback().spec, make).await.or_degraded(fallback)
     }
 
     /// [`Caller::call_with_fallback`] on this thread.

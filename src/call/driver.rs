@@ -6,11 +6,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::attempt::{Answer, Answered, Attempt, AttemptError};
+use super::caller::Caller;
 use super::cancel::Listener;
 use super::core::Core;
-use super::flow::{Flow, Step};
+use super::flow::{Flow, Next};
 use super::limits::{Limit, Stage};
 use super::outcome::Finished;
+use super::purpose::Spec;
 use super::span::Spans;
 use super::timer::Sleep;
 
@@ -43,51 +45,51 @@ impl<T, E> Brought<T, E> {
     }
 }
 
-pub(crate) async fn drive<T, E, F, Fut>(mut flow: Flow, mut make: F) -> Finished<T, E>
+/// The flow is begun in here: it is too large to be handed from one future to the next.
+pub(crate) async fn drive<T, E, F, Fut>(caller: &Caller, spec: Spec, mut make: F) -> Finished<T, E>
 where
     F: FnMut(Attempt) -> Fut,
     Fut: Future<Output = Returned<T, E>>,
 {
+    let mut flow = caller.begin_spec(spec);
+    flow.announce();
     let mut brought = Brought::NOTHING;
     let spans = Spans::new(&flow);
     // Read again after whatever takes time, and only then.
     let mut now = flow.started();
     loop {
-        match flow.step(now) {
-            Step::Wait(until) => wait(&flow, until).await,
-            Step::Queue(until) => wait_in_queue(&flow, until).await,
-            Step::Send(attempt) => {
+        match flow.advance(now) {
+            Next::Wait(until) => wait(&flow, until).await,
+            Next::Queue(until) => wait_in_queue(&flow, until).await,
+            Next::Send(attempt) => {
+                let number = attempt.number();
                 let span = spans.attempt(&attempt);
-                let future = span.in_scope(|| make(attempt.clone()));
+                let future = span.in_scope(|| make(attempt));
                 let run = {
                     let mut future = pin!(span.instrument(future));
-                    let mut watch = Watch::new(&attempt);
-                    let (core, cancel) = (flow.core(), flow.listener());
-                    poll_fn(|cx| match future.as_mut().poll(cx) {
-                        Poll::Ready(returned) => Poll::Ready(Run::Returned(returned)),
-                        Poll::Pending => watch.poll(core, cancel, &attempt, cx),
+                    let mut watch = Watch::new();
+                    poll_fn(|cx| match (future.as_mut().poll(cx), flow.under_way()) {
+                        (Poll::Ready(returned), _) => Poll::Ready(Run::Returned(returned)),
+                        (Poll::Pending, Some(attempt)) => watch.poll(flow.core(), flow.listener(), attempt, cx),
+                        (Poll::Pending, None) => unreachable!("the attempt that was sent is under way"),
                     })
                     .await
                 };
-                now = settle(&mut flow, &mut brought, &attempt, run);
+                now = settle(&mut flow, &mut brought, number, run);
                 continue;
             }
-            Step::Finish(ending, report) => {
+            Next::Finish(ending, at) => {
+                let report = flow.take_report(at);
                 spans.finish(&ending, &report);
-                return Finished::new(ending, *report, brought.value, brought.error);
+                return Finished::new(ending, report, brought.value, brought.error);
             }
         }
         now = flow.core().clock.monotonic();
     }
 }
 
-/// Tells the flow what became of an attempt, and when.
-pub(crate) fn settle<T, E>(
-    flow: &mut Flow,
-    brought: &mut Brought<T, E>,
-    attempt: &Attempt,
-    run: Run<T, E>,
-) -> Duration {
+/// Tells the flow what became of attempt `number`, and when.
+pub(crate) fn settle<T, E>(flow: &mut Flow, brought: &mut Brought<T, E>, number: u32, run: Run<T, E>) -> Duration {
     let now = flow.core().clock.monotonic();
     let answered = match run {
         Run::Returned(returned) => brought.take(returned),
@@ -97,8 +99,9 @@ pub(crate) fn settle<T, E>(
             return now;
         }
     };
-    let draw = flow.core().random.draw();
-    flow.answered(attempt, now, draw, answered);
+    // Delays and open breakers are left to chance; a success has neither.
+    let draw = if matches!(answered, Answered::Success { .. }) { 0 } else { flow.core().random.draw() };
+    flow.hear(number, now, draw, answered);
     now
 }
 
@@ -161,8 +164,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(attempt: &Attempt) -> Self {
-        Self { alarm: Alarm::new(), progress: attempt.progress(), since: None }
+    pub(crate) const fn new() -> Self {
+        Self { alarm: Alarm::new(), progress: (Stage::Unmarked, 0), since: None }
     }
 
     /// Ready when the attempt is to be ended.

@@ -12,6 +12,7 @@
 //!
 //! A flow that is dropped before its end was cancelled: places, probes and retries that it holds go back.
 
+mod ending;
 mod state;
 
 use std::sync::Arc;
@@ -29,12 +30,12 @@ use super::deadline::Deadline;
 use super::decide::{Situation, StopReason, decide};
 use super::identity::Identity;
 use super::knowledge::{Knowledge, Stop};
-use super::limits::{Limit, Stage};
+use super::limits::Limit;
 use super::observer::{Event, Labels, WaitSource};
 use super::outcome::{Ending, Phase, Report};
 use super::purpose::Spec;
 use super::trace::TraceId;
-use super::verdict::{Health, Kind, Verdict};
+use super::verdict::{Health, Verdict};
 
 use state::{Sent, State, Waited, timed_out};
 
@@ -50,6 +51,16 @@ pub enum Step {
     Send(Attempt),
     /// It has ended.
     Finish(Ending, Box<Report>),
+}
+
+/// A step of the drivers in here.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Wait(Duration),
+    Queue(Option<Duration>),
+    Send(Attempt),
+    /// It ended at this moment: take the report.
+    Finish(Ending, Duration),
 }
 
 /// One logical operation.
@@ -76,6 +87,7 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// Say [`Flow::announce`] next. Apart from it, so that so large a thing is made where it stays.
     pub(crate) fn begin(core: Arc<Core>, spec: Spec, now: Duration, draws: [u64; 2]) -> Self {
         let own = Deadline::after(now, spec.within.unwrap_or(core.policy.total));
         let inherited = spec.inherited.as_ref();
@@ -89,7 +101,7 @@ impl Flow {
         let population = Population { operation: spec.operation, tenant: spec.tenant.clone() };
         let breaker = core.breakers.as_ref().and_then(|breakers| breakers.get(&population, now));
         let watched = !core.observers.is_empty();
-        let flow = Self {
+        Self {
             core,
             identity_hash: if watched { spec.identity.as_ref().map(Identity::hash) } else { None },
             cancel: spec.cancel.as_ref().map(Cancel::listen),
@@ -105,16 +117,29 @@ impl Flow {
             attempts: 0,
             waited: Waited::default(),
             cost: 0,
-        };
-        flow.observe(|labels| Event::OperationStarted { labels });
-        if flow.core.breakers.is_some() && flow.breaker.is_none() {
-            flow.observe(|labels| Event::BreakerUntracked { labels });
         }
-        flow
+    }
+
+    /// It was begun.
+    pub(crate) fn announce(&self) {
+        self.observe(|labels| Event::OperationStarted { labels });
+        if self.core.breakers.is_some() && self.breaker.is_none() {
+            self.observe(|labels| Event::BreakerUntracked { labels });
+        }
     }
 
     /// What to do next.
     pub fn step(&mut self, now: Duration) -> Step {
+        match self.advance(now) {
+            Next::Wait(until) => Step::Wait(until),
+            Next::Queue(until) => Step::Queue(until),
+            Next::Send(attempt) => Step::Send(attempt),
+            Next::Finish(ending, at) => Step::Finish(ending, Box::new(self.report(at))),
+        }
+    }
+
+    /// The same without the report, which is large.
+    pub(crate) fn advance(&mut self, now: Duration) -> Next {
         loop {
             if self.is_cancelled() {
                 self.cancel(now);
@@ -131,7 +156,7 @@ impl Flow {
                 }
                 state @ (State::Breaker { until, .. } | State::Backoff { until, .. }) => {
                     self.state = state;
-                    return Step::Wait(until);
+                    return Next::Wait(until);
                 }
                 State::Queued { since, until, place, retry } => {
                     if let Some(permit) = place.take() {
@@ -142,17 +167,17 @@ impl Flow {
                         self.stop(Stop::new(StopReason::Deadline, Phase::Pool), now);
                     } else {
                         self.state = State::Queued { since, until, place, retry };
-                        return Step::Queue(until);
+                        return Next::Queue(until);
                     }
                 }
                 State::InFlight { first, hedge } => {
                     let attempt = first.as_ref().or(hedge.as_deref()).map(|sent| sent.attempt.clone());
                     self.state = State::InFlight { first, hedge };
-                    return Step::Send(attempt.expect("an attempt is under way"));
+                    return Next::Send(attempt.expect("an attempt is under way"));
                 }
                 State::Ended(ending, at) => {
                     self.state = State::Ended(ending, at);
-                    return Step::Finish(ending, Box::new(self.report(at)));
+                    return Next::Finish(ending, at);
                 }
                 State::Moving => unreachable!("a step ends in a state"),
             }
@@ -260,11 +285,15 @@ impl Flow {
 
     /// Takes what an attempt came to.
     pub fn answered(&mut self, attempt: &Attempt, now: Duration, draw: u64, answered: Answered) {
-        let Some(sent) = self.take_sent(attempt) else { return };
+        self.hear(attempt.number(), now, draw, answered);
+    }
+
+    pub(crate) fn hear(&mut self, number: u32, now: Duration, draw: u64, answered: Answered) {
+        let Some(sent) = self.take_sent(number) else { return };
         let (failure, cost) = match answered {
             Answered::Success { cost, .. } => (None, cost),
             Answered::Failed { verdict, cost } => (Some(verdict), cost),
-            Answered::TimedOut(limit) => (Some(timed_out(limit, attempt)), 0),
+            Answered::TimedOut(limit) => (Some(timed_out(limit, &sent.attempt)), 0),
         };
         self.cost = self.cost.saturating_add(cost);
         let full_time = sent.full_time || matches!(answered, Answered::TimedOut(limit) if limit != Limit::Total);
@@ -275,7 +304,7 @@ impl Flow {
                 self.finish(Ending::Success { replayed, late }, now);
             }
             (_, Some(verdict)) => {
-                self.knowledge.learn(self.spec.class, &verdict, attempt.number());
+                self.knowledge.learn(self.spec.class, &verdict, number);
                 // Another one is still under way, and may bring the answer.
                 if !matches!(self.state, State::InFlight { .. }) {
                     self.after_failure(&verdict, now, draw);
@@ -285,9 +314,9 @@ impl Flow {
         }
     }
 
-    fn take_sent(&mut self, attempt: &Attempt) -> Option<Sent> {
+    fn take_sent(&mut self, number: u32) -> Option<Sent> {
         let State::InFlight { first, hedge } = &mut self.state else { return None };
-        let is_it = |sent: &Sent| sent.attempt.number() == attempt.number();
+        let is_it = |sent: &Sent| sent.attempt.number() == number;
         let taken = first.take_if(|sent| is_it(sent)).or_else(|| hedge.take_if(|sent| is_it(sent)).map(|sent| *sent));
         if let State::InFlight { first: None, hedge: None } = self.state {
             self.state = State::Moving;
@@ -371,72 +400,9 @@ impl Flow {
         waits && self.cancel.as_ref().is_some_and(Listener::is_cancelled)
     }
 
-    /// Ends it here. What may have been done stays uncertain.
-    pub fn cancel(&mut self, now: Duration) {
-        match std::mem::replace(&mut self.state, State::Moving) {
-            State::Ended(ending, at) => self.state = State::Ended(ending, at),
-            State::InFlight { first, hedge } => {
-                for sent in [first, hedge.map(|sent| *sent)].into_iter().flatten() {
-                    let verdict = self.cancelled_attempt(&sent.attempt);
-                    self.knowledge.learn(self.spec.class, &verdict, sent.attempt.number());
-                    self.close(sent, now, 0, Some(verdict), false, 0);
-                }
-                self.stop(Stop::new(StopReason::Cancelled, Phase::Attempt), now);
-            }
-            State::Admission { .. }
-            | State::Breaker { .. }
-            | State::Queued { .. }
-            | State::Backoff { .. }
-            | State::Moving => self.stop(Stop::new(StopReason::Cancelled, Phase::Attempt), now),
-        }
-    }
-
-    fn cancelled_attempt(&self, attempt: &Attempt) -> Verdict {
-        match attempt.stage() {
-            Stage::Connecting => Verdict::not_sent(Kind::Cancelled),
-            Stage::Unmarked | Stage::Sending | Stage::Receiving => Verdict::maybe_applied(Kind::Cancelled),
-        }
-    }
-
-    /// Breaker or pool do not let an attempt in.
-    fn shut_out(&mut self, reason: StopReason, retry_after: Option<Duration>, now: Duration) {
-        if self.tries > 0 {
-            self.observe(|labels| Event::RetrySuppressed { labels, reason });
-        }
-        self.stop(Stop { retry_after, ..Stop::new(reason, Phase::Breaker) }, now);
-    }
-
-    fn stop(&mut self, stop: Stop, now: Duration) {
-        self.finish(self.knowledge.conclude(stop), now);
-    }
-
-    fn finish(&mut self, ending: Ending, now: Duration) {
-        // Losers of a hedge: their places and probes go back before anybody hears of the end.
-        if let State::InFlight { first, hedge } = std::mem::replace(&mut self.state, State::Moving) {
-            for sent in [first, hedge.map(|sent| *sent)].into_iter().flatten() {
-                self.close(sent, now, 0, Some(Verdict::not_applied(Kind::Cancelled)), false, 0);
-            }
-        }
-        self.state = State::Ended(ending, now);
-        if self.core.observers.is_empty() {
-            return;
-        }
-        let report = self.report(now);
-        let degraded = self.spec.fallback && ending.allows_fallback();
-        self.observe(|labels| Event::OperationFinished { labels, ending: &ending, report: &report, degraded });
-    }
-
-    fn report(&self, now: Duration) -> Report {
-        Report {
-            attempts: self.attempts,
-            identity: self.spec.identity.clone(),
-            duration: now.saturating_sub(self.started),
-            waited_for_breaker: self.waited.breaker,
-            waited_for_pool: self.waited.pool,
-            waited_between: self.waited.between,
-            cost: self.cost,
-            trace: self.trace,
-        }
+    /// The attempt that is under way, hedges aside.
+    pub(crate) const fn under_way(&self) -> Option<&Attempt> {
+        if let State::InFlight { first: Some(sent), .. } = &self.state { Some(&sent.attempt) } else { None }
     }
 
     fn observe<'a>(&'a self, event: impl FnOnce(Labels<'a>) -> Event<'a>) {
@@ -470,15 +436,5 @@ impl Flow {
 
     pub(crate) const fn listener(&self) -> Option<&Listener> {
         self.cancel.as_ref()
-    }
-}
-
-impl Drop for Flow {
-    fn drop(&mut self) {
-        if !matches!(self.state, State::Ended(..)) {
-            // Whoever drops it hears no outcome; those who watch do.
-            let now = self.core.clock.monotonic();
-            self.cancel(now);
-        }
     }
 }

@@ -58,7 +58,7 @@ where
 {
     let span = spans.attempt(&attempt);
     let future = span.in_scope(|| make(attempt.clone()));
-    let watch = Watch::new(&attempt);
+    let watch = Watch::new();
     Lane { future: Box::pin(span.instrument(future)), attempt, watch }
 }
 
@@ -142,7 +142,7 @@ where
         }
         if let Some(Lane { attempt, future, .. }) = ended {
             drop(future);
-            settle(flow, brought, &attempt, run);
+            settle(flow, brought, attempt.number(), run);
         }
         // A first attempt that failed before its hedge was due is retried as usual.
         due = due.filter(|_| first.is_some());

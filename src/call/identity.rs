@@ -6,6 +6,8 @@ use crate::base::invalid::Invalid;
 use crate::base::name::Key;
 use crate::base::position::TimestampMs;
 
+use super::fold;
+
 /// What a logical operation is known by on the other side: its key, and what its request amounts to.
 ///
 /// Write the key down before the first attempt if the operation must survive this process:
@@ -21,8 +23,12 @@ use crate::base::position::TimestampMs;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
     key: Key,
-    fingerprint: Option<Box<[u8]>>,
+    /// Most have none, and an identity is in every report and every attempt: so a thin pointer.
+    fingerprint: Option<Box<Fingerprint>>,
 }
+
+#[derive(Clone, PartialEq, Eq)]
+struct Fingerprint(Vec<u8>);
 
 impl Identity {
     /// A new identity, as a UUID of version 7: keys that were minted together stand together in an index.
@@ -49,7 +55,7 @@ impl Identity {
     /// [`Identity::compare`] can tell this operation from another one under the same key.
     #[must_use]
     pub fn fingerprint(self, fingerprint: impl Into<Vec<u8>>) -> Self {
-        Self { fingerprint: Some(fingerprint.into().into()), ..self }
+        Self { fingerprint: Some(Box::new(Fingerprint(fingerprint.into()))), ..self }
     }
 
     /// The key, to be sent with every attempt.
@@ -65,7 +71,7 @@ impl Identity {
             return Ownership::Other;
         }
         match (self.fingerprint.as_deref(), fingerprint) {
-            (Some(own), Some(found)) if own == found => Ownership::Ours,
+            (Some(Fingerprint(own)), Some(found)) if own == found => Ownership::Ours,
             (Some(_), Some(_)) => Ownership::Other,
             (None, _) | (_, None) => Ownership::Unknown,
         }
@@ -74,9 +80,8 @@ impl Identity {
     /// What stands for the key where keys must not appear, as in logs. It is the same in every process.
     #[must_use]
     pub fn hash(&self) -> u64 {
-        // FNV-1a. Keys are random: nothing can be concluded from their hash.
-        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        self.key.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step)
+        // Keys are random: nothing can be concluded from their hash.
+        fold::hash(self.key.as_bytes())
     }
 }
 

@@ -1,11 +1,11 @@
 //! An observer that keeps what it sees: how many operations were useful, what they cost, and how long attempts take.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::attempt::Connection;
 use super::config_error::millionths;
+use super::measures_table::Table;
 use super::observer::{Event, Observer};
 use super::outcome::Ending;
 use super::verdict::Kind;
@@ -40,12 +40,12 @@ pub struct ClassMeasures {
     /// Attempts that went without a breaker, because there was no room for one.
     pub untracked: u64,
     /// Attempts that were answered, by connection: cold, warm, unknown.
-    durations: [Histogram; 3],
+    pub(super) durations: [Histogram; 3],
     /// Attempts that timed out, by connection. How long they would have taken is not known.
     timed_out: [u64; 3],
 }
 
-const fn index(connection: Connection) -> usize {
+pub(super) const fn index(connection: Connection) -> usize {
     match connection {
         Connection::Cold => 0,
         Connection::Warm => 1,
@@ -127,17 +127,13 @@ pub enum NoSuggestion {
 /// # Ok::<(), counterfoil::call::ConfigError>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct Measures(Mutex<HashMap<&'static str, ClassMeasures>>);
+pub struct Measures(Table);
 
 impl Measures {
-    fn lock(&self) -> MutexGuard<'_, HashMap<&'static str, ClassMeasures>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What was seen of one operation type so far.
     #[must_use]
     pub fn of(&self, operation: &str) -> ClassMeasures {
-        self.lock().get(operation).cloned().unwrap_or_default()
+        self.0.read(operation).unwrap_or_default()
     }
 
     /// An attempt timeout that cuts off `false_timeout_rate` of the attempts that would have been answered. Connections
@@ -152,21 +148,18 @@ impl Measures {
         connection: Connection,
         false_timeout_rate: f64,
     ) -> Result<Duration, NoSuggestion> {
-        let all = self.lock();
-        let nothing = ClassMeasures::default();
-        all.get(operation).unwrap_or(&nothing).suggest(connection, false_timeout_rate)
+        self.of(operation).suggest(connection, false_timeout_rate)
     }
 }
 
 impl Observer for Measures {
     fn observe(&self, event: &Event<'_>) {
-        let mut all = self.lock();
-        all.entry(event.labels().operation).or_default().count(event);
+        self.0.count(event);
     }
 }
 
 impl ClassMeasures {
-    fn count(&mut self, event: &Event<'_>) {
+    pub(super) fn count(&mut self, event: &Event<'_>) {
         match *event {
             Event::OperationStarted { .. } => self.started += 1,
             Event::Waited { source, duration, .. } => {

@@ -65,11 +65,13 @@ mod deadline;
 mod decide;
 mod driver;
 mod flow;
+mod fold;
 mod hedge;
 mod identity;
 mod knowledge;
 mod limits;
 mod measures;
+mod measures_table;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod observer;

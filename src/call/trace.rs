@@ -1,19 +1,21 @@
 //! Trace ids in the form of the W3C's `traceparent`: one trace for each logical operation, one span for each attempt.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 /// The trace id of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TraceId {
-    trace: u128,
-    span: u64,
+    /// The upper and the lower half, and not zero together.
+    trace: [u64; 2],
+    span: NonZeroU64,
 }
 
 impl TraceId {
     /// A trace, from chance.
     pub(crate) fn new(draws: [u64; 2]) -> Self {
-        let trace = (u128::from(draws[0]) << 64 | u128::from(draws[1])).max(1);
-        Self { trace, span: mix(draws[0] ^ draws[1]).max(1) }
+        let trace = if draws == [0, 0] { [0, 1] } else { draws };
+        Self { trace, span: not_zero(mix(draws[0] ^ draws[1])) }
     }
 
     /// Reads a `traceparent`. `None` for what is none; then a trace of one's own begins.
@@ -27,15 +29,23 @@ impl TraceId {
         if !formed || !ended {
             return None;
         }
-        let (trace, span) = (u128::from_str_radix(trace, 16).ok()?, u64::from_str_radix(span, 16).ok()?);
-        (trace != 0 && span != 0).then_some(Self { trace, span })
+        let number = |hex| u64::from_str_radix(hex, 16).ok();
+        let (trace, span) = ([number(&trace[..16])?, number(&trace[16..])?], NonZeroU64::new(number(span)?)?);
+        (trace != [0, 0]).then_some(Self { trace, span })
     }
 
     /// The span of attempt `number` of this operation. It follows from the operation's, so that the report of a call can
     /// name the attempts without having kept them.
     pub(crate) fn attempt(self, number: u32) -> Self {
         let step = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Self { span: mix(self.span.wrapping_add(step)).max(1), ..self }
+        Self { span: not_zero(mix(self.span.get().wrapping_add(step))), ..self }
+    }
+}
+
+const fn not_zero(bits: u64) -> NonZeroU64 {
+    match NonZeroU64::new(bits) {
+        Some(bits) => bits,
+        None => NonZeroU64::MIN,
     }
 }
 
@@ -49,7 +59,7 @@ const fn mix(mut bits: u64) -> u64 {
 /// As a `traceparent`.
 impl fmt::Display for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "00-{:032x}-{:016x}-01", self.trace, self.span)
+        write!(f, "00-{:016x}{:016x}-{:016x}-01", self.trace[0], self.trace[1], self.span)
     }
 }
 

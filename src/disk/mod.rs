@@ -4,6 +4,8 @@
 //! which are only cached, so that a loss of power at any call can be enumerated.
 
 mod copy_on_write;
+#[cfg(all(unix, feature = "admin"))]
+mod local_socket;
 mod name;
 mod redb_backend;
 #[cfg(any(test, feature = "testing"))]
@@ -15,6 +17,8 @@ use std::io;
 use std::sync::Arc;
 
 pub(crate) use copy_on_write::CopyOnWrite;
+#[cfg(all(unix, feature = "admin"))]
+pub(crate) use local_socket::{LocalListener, LocalStream, connect_local, listen_local};
 pub(crate) use redb_backend::{RedbBackend, WriteGate};
 pub(crate) use std_disk::StdDisk;
 

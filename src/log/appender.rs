@@ -242,12 +242,15 @@ impl Appender {
         if self.append_mark(time_ms)? {
             self.sync()?;
         }
-        let file = self.segment.name.file();
-        let trim = || {
-            self.segment.file.set_len(self.offset)?;
-            self.segment.file.sync_data()
-        };
-        trim().map_err(|source| AppendError::from_io(file, source))?;
+        // A segment that is cut off must end with a mark: a blank one keeps its length.
+        if self.offset > HEADER_BYTES {
+            let file = self.segment.name.file();
+            let trim = || {
+                self.segment.file.set_len(self.offset)?;
+                self.segment.file.sync_data()
+            };
+            trim().map_err(|source| AppendError::from_io(file, source))?;
+        }
         if let Some(unused) = unused {
             let file = unused.name.file();
             let remove = || {

@@ -5,6 +5,7 @@ use super::error::LogError;
 use super::frame::FrameHeader;
 use super::limits::FRAME_ALIGN;
 use super::name::{Listing, SegmentName};
+use super::orphans::without_orphans;
 use super::scan::{End, EndReason, Scanned, SegmentReader};
 use crate::disk::Disk;
 
@@ -32,15 +33,26 @@ pub(crate) struct CheckReport {
     pub(crate) problems: Vec<LogError>,
 }
 
-/// Walks every segment from the oldest on.
+/// Walks every segment from the oldest on. What must be there begins at `floor`: segments that were removed and came
+/// back are counted and not read.
 ///
 /// # Errors
 /// Only if the directory cannot be listed; everything else is among the report's problems.
-pub(crate) fn check_all(disk: &dyn Disk, store_id: StoreId, extent: Extent) -> Result<CheckReport, LogError> {
-    let listing = Listing::read(disk)?;
+pub(crate) fn check_all(
+    disk: &dyn Disk,
+    store_id: StoreId,
+    extent: Extent,
+    floor: u64,
+) -> Result<CheckReport, LogError> {
     let mut report = CheckReport::default();
-    if let Some(name) = listing.missing() {
+    let all = Listing::read(disk)?;
+    let listing = without_orphans(disk, store_id, all.clone(), floor).unwrap_or_else(|name| {
         report.problems.push(LogError::MissingSegment { file: name.file() });
+        all.clone()
+    });
+    for &orphan in all.segments.iter().filter(|name| !listing.segments.contains(name)) {
+        report.segments += 1;
+        report.bytes += SegmentReader::open(disk, store_id, orphan).map_or(0, |reader| reader.file_bytes());
     }
     let mut readers = Vec::new();
     for &name in &listing.segments {
@@ -53,7 +65,7 @@ pub(crate) fn check_all(disk: &dyn Disk, store_id: StoreId, extent: Extent) -> R
             Err(problem) => report.problems.push(problem),
         }
     }
-    let mut checker = Checker { report, expected: None, suspects: Vec::new(), proven: 0 };
+    let mut checker = Checker { report, floor, expected: None, suspects: Vec::new(), proven: 0 };
     for epoch in epochs(readers) {
         checker.epoch(epoch, extent);
     }
@@ -93,6 +105,8 @@ struct Suspect {
 
 struct Checker {
     report: CheckReport,
+    /// The smallest sequence that must be there.
+    floor: u64,
     /// The next operation; `None` until the first one was seen.
     expected: Option<u64>,
     suspects: Vec<Suspect>,
@@ -129,6 +143,11 @@ impl Checker {
             if cut.is_none() && reader.is_cut_short().unwrap_or(false) {
                 cut = Some((reader.name(), reader.offset()));
             }
+        }
+        if !is_last && live_max < self.floor {
+            // Nothing of it is needed. Its last segments may have been removed and these have come back.
+            self.suspects.clear();
+            return;
         }
         // What was cut off may have held more. Where something else is wrong already, that says enough.
         if let (Some((name, offset)), true, Extent::Closed { .. }) = (cut, is_last, extent)

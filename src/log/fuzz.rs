@@ -73,7 +73,9 @@ pub(crate) fn record(input: &[u8]) -> Option<Record> {
 /// there; what it takes can be read, goes on, and is found again after a loss of power.
 pub(crate) fn segments(input: &[u8]) {
     let mut recipe = Recipe(input);
-    let state = CheckpointState { epoch: recipe.below(6), applied_sequence: recipe.below(8) };
+    let (epoch, applied_sequence) = (recipe.below(6), recipe.below(8));
+    let log_floor = if epoch % 2 == 0 { 1 } else { applied_sequence + 1 };
+    let state = CheckpointState { epoch, applied_sequence, log_floor };
     let disk = SimDisk::new();
     disk.write_file("log/.keep", Vec::new());
     for _ in 0..SEGMENTS_MAX {
@@ -96,7 +98,8 @@ pub(crate) fn segments(input: &[u8]) {
     let Ok(mut recovered) = recovered else { return };
     let last = recovered.durable;
     let first = read(|| recovered.reader.next(last).expect("recovery has proven it"), state.applied_sequence, last);
-    check_all(&disk, STORE, Extent::Live { durable: last }).expect("the log that was recovered can be listed");
+    check_all(&disk, STORE, Extent::Live { durable: last }, log_floor)
+        .expect("the log that was recovered can be listed");
     let frame = OutgoingFrame { sequence: last + 1, time_ms: 5, payload: b"new work" };
     recovered.appender.append(&[frame]).expect("there is room");
     recovered.appender.sync().expect("the disk works");

@@ -10,6 +10,9 @@ pub(crate) const LOG_DIR: &str = "log";
 
 pub(super) const TEMPORARY_SUFFIX: &str = ".new";
 
+/// A segment on the way to its own name, which is being made anew (see `renew`).
+const MOVED_SUFFIX: &str = ".moved";
+
 /// Which segment: the opening that wrote it and its number within that opening. Ordered as they were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SegmentName {
@@ -26,6 +29,11 @@ impl SegmentName {
     /// The path while the segment is being prepared.
     pub(crate) fn temporary(self) -> String {
         format!("{LOG_DIR}/{self}{TEMPORARY_SUFFIX}")
+    }
+
+    /// The path while its name is being made anew.
+    pub(super) fn moved(self) -> String {
+        format!("{LOG_DIR}/{self}{MOVED_SUFFIX}")
     }
 
     /// Reads exactly what [`fmt::Display`] writes; anything else is not a segment.
@@ -50,6 +58,17 @@ pub(crate) struct Listing {
     pub(crate) segments: Vec<SegmentName>,
     /// What interrupted preparations left behind.
     pub(crate) temporary: Vec<SegmentName>,
+    /// Segments whose own names an opening was making anew when it ended.
+    pub(crate) moved: Vec<SegmentName>,
+}
+
+/// A name that must exist between two that do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hole {
+    /// The first one that is missing.
+    pub(crate) missing: SegmentName,
+    /// Where the segments go on behind it.
+    pub(crate) next: usize,
 }
 
 impl Listing {
@@ -61,33 +80,36 @@ impl Listing {
                 listing.segments.push(name);
             } else if let Some(name) = text.strip_suffix(TEMPORARY_SUFFIX).and_then(SegmentName::parse) {
                 listing.temporary.push(name);
+            } else if let Some(name) = text.strip_suffix(MOVED_SUFFIX).and_then(SegmentName::parse) {
+                listing.moved.push(name);
             }
         }
         listing.segments.sort_unstable();
         Ok(listing)
     }
 
-    /// The names that must exist between those that do (L3): ordinals of an epoch follow each other, and only the
-    /// oldest epoch may have lost its first ones to retention.
-    pub(crate) fn missing(&self) -> Option<SegmentName> {
+    /// The last place where a name must exist between those that do (L3): ordinals of an epoch follow each other, and
+    /// only the oldest epoch may have lost its first ones to retention.
+    pub(crate) fn hole(&self) -> Option<Hole> {
+        let mut hole = None;
         let mut previous: Option<SegmentName> = None;
-        for &name in &self.segments {
+        for (next, &name) in self.segments.iter().enumerate() {
             let expected = match previous {
                 None => name.ordinal,
                 Some(previous) if previous.epoch == name.epoch => previous.ordinal + 1,
                 Some(_) => 0,
             };
             if name.ordinal != expected {
-                return Some(SegmentName { epoch: name.epoch, ordinal: expected });
+                hole = Some(Hole { missing: SegmentName { epoch: name.epoch, ordinal: expected }, next });
             }
             previous = Some(name);
         }
-        None
+        hole
     }
 
     /// The highest epoch that any name carries, finished or not.
     pub(crate) fn epoch_max(&self) -> u64 {
-        self.segments.iter().chain(&self.temporary).map(|name| name.epoch).max().unwrap_or(0)
+        self.segments.iter().chain(&self.temporary).chain(&self.moved).map(|name| name.epoch).max().unwrap_or(0)
     }
 }
 
@@ -97,7 +119,7 @@ mod tests {
 
     fn listing(names: &[(u64, u32)]) -> Listing {
         let segments = names.iter().map(|&(epoch, ordinal)| SegmentName { epoch, ordinal }).collect();
-        Listing { segments, temporary: Vec::new() }
+        Listing { segments, ..Listing::default() }
     }
 
     #[test]
@@ -120,9 +142,11 @@ mod tests {
 
     #[test]
     fn a_hole_in_the_names_is_found() {
-        assert_eq!(listing(&[(1, 4), (1, 5), (3, 0), (3, 1)]).missing(), None);
-        assert_eq!(listing(&[]).missing(), None);
-        assert_eq!(listing(&[(1, 0), (1, 2)]).missing(), Some(SegmentName { epoch: 1, ordinal: 1 }));
-        assert_eq!(listing(&[(1, 0), (2, 1)]).missing(), Some(SegmentName { epoch: 2, ordinal: 0 }));
+        let hole = |names| listing(names).hole().map(|Hole { missing, next }| ((missing.epoch, missing.ordinal), next));
+        assert_eq!(hole(&[(1, 4), (1, 5), (3, 0), (3, 1)]), None);
+        assert_eq!(hole(&[]), None);
+        assert_eq!(hole(&[(1, 0), (1, 2)]), Some(((1, 1), 1)));
+        assert_eq!(hole(&[(1, 0), (2, 1)]), Some(((2, 0), 1)));
+        assert_eq!(hole(&[(1, 0), (1, 3), (1, 4), (2, 0), (2, 2)]), Some(((2, 1), 4)), "the last one");
     }
 }

@@ -412,7 +412,7 @@ pub(crate) struct FollowerRecord {
     pub(crate) acknowledged: Option<u64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ActivityRecord {
     pub(crate) since_ms: u64,
     pub(crate) slots: Vec<SlotActivity>,

@@ -9,7 +9,9 @@ use super::frame::{FrameHeader, FrameKind, Seed, encode};
 use super::limits::{HEADER_BYTES, MARK_BYTES, ZERO_CHUNK_BYTES, segment_bytes};
 use super::mutation;
 use super::name::{LOG_DIR, Listing, SegmentName};
+use super::orphans::without_orphans;
 use super::reader::LogReader;
+use super::renew::{finish_renewals, renew};
 use super::scan::{Scanned, SegmentReader};
 use super::segment::{Draft, SegmentHeader};
 use super::tail::{Tail, Unproven};
@@ -25,6 +27,8 @@ pub(crate) struct CheckpointState {
     pub(crate) epoch: u64,
     /// S: every operation up to this one is in the state.
     pub(crate) applied_sequence: u64,
+    /// The smallest sequence that the log must hold; at most the one after `applied_sequence`.
+    pub(crate) log_floor: u64,
 }
 
 /// What the opening decides about the epoch that it begins.
@@ -80,21 +84,23 @@ pub(crate) fn recover(
         disk.create_dir(LOG_DIR).map_err(LogError::io(LOG_DIR))?;
         disk.sync_dir("").map_err(LogError::io(LOG_DIR))?;
     }
-    // A name may exist in the cache only, left by a process that died before it could sync it.
-    disk.sync_dir(LOG_DIR).map_err(LogError::io(LOG_DIR))?;
+    finish_renewals(&**disk)?;
     let listing = Listing::read(&**disk)?;
-    let mut tail = find_tail(disk, store_id, state, &listing)?;
+    let highest = listing.epoch_max().max(state.epoch);
+    let leftovers = listing.temporary.clone();
+    let Found { listing, needed, mut tail } = find_tail(disk, store_id, state, listing)?;
     tail.check()?;
+    // A name may exist in the cache only, left by a process that died before it could sync it or take it back.
+    renew(&**disk, &needed)?;
     if mutant::is(Mutant::TailNotCopied) {
         tail.trust();
     }
 
-    let highest = listing.epoch_max().max(state.epoch);
     let epoch = highest.checked_add(1).ok_or(LogError::EpochsExhausted { epoch: highest })?;
     let next = state.applied_sequence.saturating_add(1);
-    let oldest = oldest_sequence(&**disk, store_id)?.unwrap_or(next);
+    let oldest = oldest_sequence(&**disk, store_id, &listing)?.unwrap_or(next);
     let appender = begin_epoch(disk, store_id, epoch, &tail, new)?;
-    let (leftovers_removed, leftovers_kept) = remove_leftovers(&**disk, &listing);
+    let (leftovers_removed, leftovers_kept) = remove_leftovers(&**disk, &leftovers);
 
     Ok(Recovered {
         epoch: appender.epoch(),
@@ -112,33 +118,43 @@ pub(crate) fn recover(
     })
 }
 
+/// What reading found.
+struct Found {
+    /// The segments that belong together.
+    listing: Listing,
+    /// Those of them that hold what the state lacks.
+    needed: Vec<SegmentName>,
+    tail: Tail,
+}
+
 /// Steps 1 and 2: reads everything that the state lacks and finds L and D. Changes nothing.
 fn find_tail(
     disk: &Arc<dyn Disk>,
     store_id: StoreId,
     state: &CheckpointState,
-    listing: &Listing,
-) -> Result<Tail, LogError> {
+    listing: Listing,
+) -> Result<Found, LogError> {
     let missing = |name: SegmentName| LogError::MissingSegment { file: name.file() };
-    let Some(newest) = listing.segments.last() else {
+    let Some(&newest) = listing.segments.last() else {
         return match *state {
-            CheckpointState { epoch: 0, applied_sequence: 0 } => Ok(Tail::default()),
+            CheckpointState { epoch: 0, applied_sequence: 0, .. } => {
+                Ok(Found { listing, needed: Vec::new(), tail: Tail::default() })
+            }
             CheckpointState { epoch, .. } => Err(missing(SegmentName { epoch: epoch.max(1), ordinal: 0 })),
         };
     };
     if state.epoch > newest.epoch {
         return Err(missing(SegmentName { epoch: state.epoch, ordinal: 0 }));
     }
-    if let Some(name) = listing.missing() {
-        return Err(missing(name));
-    }
+    let listing = without_orphans(&**disk, store_id, listing, state.log_floor).map_err(missing)?;
     let next = state.applied_sequence.saturating_add(1);
-    let walk = Walk::back_to(&**disk, store_id, listing, next)?.map_err(|known| LogError::MissingBefore {
+    let walk = Walk::back_to(&**disk, store_id, &listing, next)?.map_err(|known| LogError::MissingBefore {
         file: known.segment.file(),
         sequence: next,
         oldest: known.oldest,
     })?;
     check_history(state, &walk)?;
+    let needed = walk.segments.iter().map(|segment| segment.name).collect();
 
     let (older, last): (Vec<WalkedSegment>, Vec<WalkedSegment>) =
         walk.segments.iter().partition(|segment| segment.name.epoch < newest.epoch);
@@ -153,7 +169,8 @@ fn find_tail(
         expected = after.saturating_add(1);
     }
     let proven = state.applied_sequence.max(continues_after.unwrap_or(0));
-    Tail::read(&**disk, store_id, &last, expected, proven)
+    let tail = Tail::read(&**disk, store_id, &last, expected, proven)?;
+    Ok(Found { listing, needed, tail })
 }
 
 /// An epoch continues after everything that its opening found in the state. If one continues before what the state
@@ -272,9 +289,9 @@ fn total_bytes(disk: &dyn Disk) -> Result<u64, LogError> {
 }
 
 /// Leftovers are harmless, so failing to remove one does not keep the store from opening.
-fn remove_leftovers(disk: &dyn Disk, listing: &Listing) -> (u64, u64) {
+fn remove_leftovers(disk: &dyn Disk, leftovers: &[SegmentName]) -> (u64, u64) {
     let (mut removed, mut kept) = (0, 0);
-    for name in &listing.temporary {
+    for name in leftovers {
         match disk.remove(&name.temporary()) {
             Ok(()) => removed += 1,
             Err(error) => {

@@ -107,6 +107,8 @@ impl Tail {
                 Scanned::Entry(_) | Scanned::Mark(_) => false,
                 Scanned::End(end) => !end.is_clean(),
             };
+            // Behind a good frame that comes too early the reader has moved on.
+            reader.seek(offset);
             let is_cut = reader.is_cut_short()?;
             self.stops.push(Stop { segment, offset, is_bad: is_bad || is_cut, is_cut });
             return Ok(());

@@ -83,8 +83,12 @@ impl TestDisk {
                 state.durable_names.insert(name, id);
             }
         }
-        let names = state.names.clone();
-        state.durable_names.retain(|name, _| names.contains_key(name) || !survives());
+        let (names, kept) = (state.names.clone(), state.durable_names.clone());
+        state.durable_names.retain(|name, id| {
+            // A rename happens to both of its names or to neither.
+            let renamed = names.iter().find(|(other, other_id)| *other_id == id && *other != name);
+            names.contains_key(name) || renamed.map_or_else(|| !survives(), |(other, id)| kept.get(other) != Some(id))
+        });
         state.names = state.durable_names.clone();
         for content in &mut state.files {
             let len = if survives() { content.cached.len() } else { content.durable.len() };

@@ -99,8 +99,7 @@ impl Walk {
 
 /// The smallest sequence that reading can begin with; `None` if the log holds no sign of one. Segments that cannot be
 /// read are passed over: nobody may need them, and whoever does is told by reading.
-pub(crate) fn oldest_sequence(disk: &dyn Disk, store_id: StoreId) -> Result<Option<u64>, LogError> {
-    let listing = Listing::read(disk)?;
+pub(crate) fn oldest_sequence(disk: &dyn Disk, store_id: StoreId, listing: &Listing) -> Result<Option<u64>, LogError> {
     for at in 0..listing.segments.len() {
         match first_live(disk, store_id, &listing.segments[at..]) {
             Ok(None) => {}
@@ -112,7 +111,11 @@ pub(crate) fn oldest_sequence(disk: &dyn Disk, store_id: StoreId) -> Result<Opti
 }
 
 /// What the first of these segments begins with, unless that is dead.
-fn first_live(disk: &dyn Disk, store_id: StoreId, segments: &[SegmentName]) -> Result<Option<u64>, LogError> {
+pub(super) fn first_live(
+    disk: &dyn Disk,
+    store_id: StoreId,
+    segments: &[SegmentName],
+) -> Result<Option<u64>, LogError> {
     let Some(&name) = segments.first() else { return Ok(None) };
     let mut reader = SegmentReader::open(disk, store_id, name)?;
     if let Some(after) = reader.header().continues_after {

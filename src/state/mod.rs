@@ -30,7 +30,7 @@ pub use table::{
 
 pub(crate) use crate::base::bytes::Bytes;
 pub(crate) use catalog::Catalog;
-pub(crate) use engine::{Engine, EngineError, FoldDurability, Meta, Snapshot, check_copy};
+pub(crate) use engine::{CopyCursor, Engine, EngineError, FoldDurability, Meta, Snapshot, check_copy};
 pub(crate) use envelope::{begin as begin_seal, finish as finish_seal, open_sealed};
 pub(crate) use limits::TableLimits;
 pub(crate) use map::MemoryMap;

@@ -177,8 +177,10 @@ fn replay(rows: &impl Rows, slot: &Slot, found: Option<Found>) -> Result<Result<
 }
 
 fn gone(found: Option<Found>) -> Error {
+    let erased_through = found.as_ref().map_or(0, |found| found.erased_through);
     match found.map(|found| found.row) {
         Some(SlotRow::Receipt(ReceiptRow { resource_id, completed_ms, position, .. })) => {
+            let resource_id = resource_id.filter(|_| position.sequence > erased_through);
             Error::Gone(Gone { resource_id, completed_at: TimestampMs(completed_ms), position })
         }
         Some(SlotRow::Claim(_)) | None => Error::Corrupt("a tombstone without a receipt".to_owned()),

@@ -319,8 +319,7 @@ impl<'a> Batch<'a> {
     fn run_own(&mut self, job: OwnJob) {
         let OwnJob { work, responder } = job;
         let before = self.last_sequence;
-        let context =
-            OwnContext { shared: self.shared, rows: &self.overlay, next_sequence: before + 1, time: self.time };
+        let context = OwnContext { rows: &self.overlay, time: self.time };
         let answer = work(context).and_then(|bodies| {
             bodies.into_iter().try_for_each(|body| self.add_frame(body).map(drop))?;
             Ok((self.last_sequence > before).then(|| self.last_position()))

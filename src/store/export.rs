@@ -71,12 +71,28 @@ impl Store {
         to: &mut dyn Write,
         mut progress: impl FnMut(u64),
     ) -> Result<u64, ExportError> {
+        let mut count = 0;
+        let lines = self.export_lines(what, |line| {
+            serde_json::to_writer(&mut *to, &line)?;
+            to.write_all(b"\n")?;
+            count += 1;
+            progress(count);
+            Ok(())
+        })?;
+        to.flush()?;
+        Ok(lines)
+    }
+
+    /// The same, line by line.
+    pub(crate) fn export_lines(
+        &self,
+        what: Exported,
+        mut write: impl FnMut(Value) -> io::Result<()>,
+    ) -> Result<u64, ExportError> {
         let mut lines = 0;
         let mut put = |line: Value| -> Result<(), ExportError> {
-            serde_json::to_writer(&mut *to, &line).map_err(io::Error::from)?;
-            to.write_all(b"\n")?;
+            write(line)?;
             lines += 1;
-            progress(lines);
             Ok(())
         };
         match what {
@@ -103,7 +119,6 @@ impl Store {
                 }
             }
         }
-        to.flush()?;
         Ok(lines)
     }
 
@@ -215,6 +230,12 @@ pub(super) const fn outcome_name(outcome: Outcome) -> &'static str {
 /// A position as text, as a position is written and read.
 pub(super) fn position_json(position: Position) -> Value {
     json!(position.to_string())
+}
+
+/// Bytes from text: what follows `0x` as hexadecimal digits, else the text itself.
+#[cfg(feature = "admin")]
+pub(crate) fn parse_bytes(text: &str) -> Vec<u8> {
+    text.strip_prefix("0x").and_then(crate::state::unhex).unwrap_or_else(|| text.as_bytes().to_vec())
 }
 
 /// Text where the bytes are text, else their digits.

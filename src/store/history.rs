@@ -108,14 +108,35 @@ impl Remover {
         if self.ended {
             return floor;
         }
+        self.plan_keeping(meta, self.keep, floor)
+    }
+
+    /// The same without keeping any history.
+    pub(super) fn plan_all(&mut self, meta: &Meta) -> u64 {
+        let floor = self.floor();
+        if self.ended { floor } else { self.plan_keeping(meta, Keep { bytes: 0, age_ms: 0 }, floor) }
+    }
+
+    fn plan_keeping(&mut self, meta: &Meta, keep: Keep, floor: u64) -> u64 {
         // The time that is beyond doubt: a clock that leaped makes nothing old.
         let (applied, now_ms) = (meta.applied_sequence, meta.clock_trusted_ms);
-        self.planned =
-            self.retention.plan(&*self.disk, self.store_id, applied, now_ms, self.keep).unwrap_or_else(|error| {
-                tracing::warn!(%error, "no log segment is removed for now; if this goes on, run verify");
-                None
-            });
+        self.planned = self.retention.plan(&*self.disk, self.store_id, applied, now_ms, keep).unwrap_or_else(|error| {
+            tracing::warn!(%error, "no log segment is removed for now; if this goes on, run verify");
+            None
+        });
         self.planned.as_ref().map_or(floor, |removal| removal.floor.max(floor))
+    }
+
+    /// Removes everything that is due, or says why some of it is still there.
+    pub(super) fn remove_all(&mut self) -> Result<(), String> {
+        while self.step() {}
+        if self.ended {
+            return Err("a log segment could not be removed for good; open the store again first".to_owned());
+        }
+        match self.due.front() {
+            None => Ok(()),
+            Some(oldest) => Err(format!("log segment {} is being read, or cannot be removed; try again", oldest.name)),
+        }
     }
 
     /// The checkpoint is durable, and this process saw it.

@@ -98,6 +98,16 @@ impl Identity {
         })
     }
 
+    /// Makes a second file of the same content and gives it the name, which is never absent meanwhile. A name that a
+    /// failed sync of the directory left in the cache alone is made durable by no later sync; a new one is.
+    pub(super) fn renew(&self, disk: &dyn Disk) -> io::Result<()> {
+        let file = disk.open(IDENTITY_NEW, OpenMode::Create)?;
+        file.write_all_at(0, &self.to_bytes())?;
+        file.sync_data()?;
+        disk.rename(IDENTITY_NEW, IDENTITY)?;
+        disk.sync_dir("")
+    }
+
     pub(super) fn read(disk: &dyn Disk) -> Result<Self, OpenError> {
         let file = disk.open(IDENTITY, OpenMode::Read).map_err(OpenError::io("open", IDENTITY))?;
         Self::from_bytes(&read_small(&*file).map_err(OpenError::io("read", IDENTITY))?)

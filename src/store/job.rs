@@ -12,7 +12,6 @@ use crate::state::Overlay;
 use super::admit::Prepared;
 use super::batch::Batch;
 use super::queue::Lane;
-use super::shared::Shared;
 use super::ticket::Responder;
 use super::tx::Tx;
 
@@ -63,11 +62,8 @@ pub(super) type EffectWork = Box<dyn FnOnce(&mut Batch<'_>) -> Result<(), Error>
 
 /// What the records may rest on.
 pub(super) struct OwnContext<'a> {
-    pub(super) shared: &'a Shared,
     /// Everything before this change, the batch's earlier members included.
     pub(super) rows: &'a Overlay,
-    /// The sequence that the first record will have.
-    pub(super) next_sequence: u64,
     /// The store's time in the records' frames.
     pub(super) time: TimestampMs,
 }

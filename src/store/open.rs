@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::error::Error;
+use crate::base::mutant::{self, Mutant};
 use crate::base::position::{Position, TimestampMs};
 use crate::disk::{CopyOnWrite, Disk, OpenMode, RedbBackend, WriteGate};
 use crate::log::record::{Body, Record, TableRecord};
-use crate::log::{CheckpointState, Extent, LOG_DIR, NewEpoch, Recovered, StoreId, check_all, recover};
+use crate::log::{CheckpointState, Extent, LOG_DIR, NewEpoch, Recovered, StoreId, check_all, finish_renewals, recover};
 use crate::protocol::identity::HashKeys;
 use crate::protocol::retention::is_trusted;
 use crate::state::{Compat, Engine, MemoryMap, Meta, Overlay, Snapshot, TableDeclaration, View, check_copy};
@@ -33,6 +34,12 @@ use super::shared::{Readers, Shared, next_number};
 use super::time::StoreTime;
 
 pub(super) const STATE: &str = "state.redb";
+/// A state file that is being written and takes the other's place. Left over, it is removed.
+pub(super) const STATE_NEW: &str = "state.redb.new";
+
+/// What the state says until the opening after the creation has made its first checkpoint: a creation begins with an
+/// empty log.
+const EPOCH_OF_CREATION: u64 = 1;
 
 /// What a directory holds.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,7 +52,7 @@ enum Found {
 
 pub(super) fn open(builder: StoreBuilder, disk: Arc<dyn Disk>) -> Result<Store, OpenError> {
     #[cfg(feature = "mutants")]
-    crate::base::mutant::Selection::of(builder.limits.mutant).take_over();
+    mutant::Selection::of(builder.limits.mutant).take_over();
     if builder.must_exist {
         // Looked at before anything is made, so that a mistyped path stays what it was.
         let listed = disk.list("");
@@ -102,6 +109,9 @@ struct Opened {
     log: Recovered,
 }
 
+/// What the state of a store says that is being created.
+const NOTHING_YET: CheckpointState = CheckpointState { epoch: 0, applied_sequence: 0, log_floor: 1 };
+
 /// Makes a store. It is one as soon as `IDENTITY` has its name; until then the next open starts over.
 fn create(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Result<Opened, OpenError> {
     let wall = builder.clock.wall();
@@ -122,7 +132,7 @@ fn create(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Res
         log_floor: 1,
     };
     let engine = Engine::create(backend, Arc::clone(&builder.catalog), meta(0, 0), builder.limits.cache_bytes)?;
-    let log = recover(disk, store_id, &CheckpointState { epoch: 0, applied_sequence: 0 }, new_epoch(builder))?;
+    let log = recover(disk, store_id, &NOTHING_YET, new_epoch(builder))?;
     // From here on the state knows that there is a log: an empty one would be a loss.
     engine.fold(&MemoryMap::new(), meta(log.epoch, wall.0), crate::state::FoldDurability::Checkpoint)?;
     Identity::publish(&**disk).map_err(OpenError::io("rename", IDENTITY))?;
@@ -152,6 +162,7 @@ fn clear_unfinished(disk: &dyn Disk) -> Result<(), OpenError> {
 fn open_existing(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate) -> Result<Opened, OpenError> {
     let identity = Identity::read(&**disk)?;
     let store_id = StoreId(identity.store_id);
+    remove_leftover_state(&**disk);
     let meta = look_at_state(builder, &**disk, store_id)?;
     if meta.epoch == 0 {
         return Err(OpenError::Damaged { file: STATE.to_owned(), reason: "its creation was not finished".to_owned() });
@@ -159,13 +170,30 @@ fn open_existing(builder: &StoreBuilder, disk: &Arc<dyn Disk>, gate: &WriteGate)
     if builder.full_check {
         check_everything(builder, &**disk, store_id, &meta)?;
     }
-    let checkpoint = CheckpointState { epoch: meta.epoch, applied_sequence: meta.applied_sequence };
+    let Meta { epoch, applied_sequence, log_floor, .. } = meta;
+    let checkpoint = CheckpointState { epoch, applied_sequence, log_floor };
     let log = recover(disk, store_id, &checkpoint, new_epoch(builder))?;
+    if epoch == EPOCH_OF_CREATION && !mutant::is(Mutant::IdentityTrusted) {
+        // Its name may exist in the cache only. Whoever finds a later epoch finds one that did this.
+        identity.renew(&**disk).map_err(OpenError::io("rename", IDENTITY))?;
+    }
     let file = disk.open(STATE, OpenMode::ReadWrite).map_err(OpenError::io("open", STATE))?;
     let backend = RedbBackend::new(file, gate.clone());
     let (engine, snapshot) =
         Engine::open(backend, Arc::clone(&builder.catalog), store_id.as_u128(), builder.limits.cache_bytes)?;
     Ok(Opened { identity, engine, snapshot, log })
+}
+
+/// What a compaction left that was not finished.
+fn remove_leftover_state(disk: &dyn Disk) {
+    if !disk.list("").is_ok_and(|names| names.iter().any(|name| name == STATE_NEW)) {
+        return;
+    }
+    match disk.remove(STATE_NEW) {
+        Ok(()) => tracing::debug!("an unfinished state file was removed"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!(%error, "an unfinished state file cannot be removed; it is in nobody's way"),
+    }
 }
 
 fn new_epoch(builder: &StoreBuilder) -> NewEpoch {
@@ -187,7 +215,7 @@ fn look_at_state(builder: &StoreBuilder, disk: &dyn Disk, store_id: StoreId) -> 
     Ok(meta)
 }
 
-/// Reads everything that opening alone would trust. Changes nothing: redb's own check, which repairs, has a copy.
+/// Reads everything that opening alone would trust. Changes nothing but names that an opening was interrupted with: redb's own check, which repairs, has a copy.
 fn check_everything(builder: &StoreBuilder, disk: &dyn Disk, store_id: StoreId, meta: &Meta) -> Result<(), OpenError> {
     let file = disk.open(STATE, OpenMode::Read).map_err(OpenError::io("open", STATE))?;
     let copy = CopyOnWrite::new(file).map_err(OpenError::io("read", STATE))?;
@@ -195,7 +223,8 @@ fn check_everything(builder: &StoreBuilder, disk: &dyn Disk, store_id: StoreId, 
         let reason = "redb's check found damaged pages".to_owned();
         return Err(OpenError::Damaged { file: STATE.to_owned(), reason });
     }
-    let log = check_all(disk, store_id, Extent::Closed { applied: meta.applied_sequence })?;
+    finish_renewals(disk)?;
+    let log = check_all(disk, store_id, Extent::Closed { applied: meta.applied_sequence }, meta.log_floor)?;
     if let Some(problem) = log.problems.into_iter().next() {
         return Err(problem.into());
     }
@@ -246,7 +275,7 @@ fn catch_up(
     let store_id = StoreId(identity.store_id);
     let remover = Remover::new(Arc::clone(disk), store_id, &builder.limits, Arc::clone(&history));
     let clock = Arc::clone(&builder.clock);
-    let mut folder = Folder::new(engine, gate.clone(), Arc::clone(disk), clock, &builder.limits, remover);
+    let mut folder = Folder::new(engine, gate.clone(), Arc::clone(disk), clock, &builder.limits, remover, meta);
     let mut overlay = Overlay::new(&View::new(snapshot));
     let mut position = Position { epoch: meta.applied_epoch, sequence: meta.applied_sequence };
     let mut last_time = TimestampMs(meta.clock_mark_ms);
@@ -283,7 +312,12 @@ fn catch_up(
                 clock_trusted_ms: clock_trusted.0,
                 ..meta
             };
-            let snapshot = folder.fold_at_open(&Fold { map, meta, log_bytes: std::mem::take(&mut log_bytes) })?;
+            let snapshot = folder.fold_at_open(&Fold {
+                map,
+                meta,
+                log_bytes: std::mem::take(&mut log_bytes),
+                forced: Vec::new(),
+            })?;
             let done = position.sequence.saturating_sub(total_start(log.durable, total));
             tracing::info!(done, total, "applying the log");
             overlay = Overlay::new(&View::new(snapshot));
@@ -350,7 +384,7 @@ fn start(
         run_id: run_id(&identity.secret, log.epoch),
         publisher: Publisher::new(Published { view: state.view, position: state.position }),
         poison: super::poison::Poison::default(),
-        state_file: gate,
+        state_file: parking_lot::RwLock::new(gate),
         counters: super::counters::Counters::default(),
         measures: super::measures::Measures::default(),
         activity: super::activity::Activity::default(),

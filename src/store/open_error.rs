@@ -50,7 +50,9 @@ pub enum OpenError {
         file: String,
     },
     /// The store was written by a newer version of this crate in a newer format.
-    #[error("the store has format {found}; this version reads up to {supported}: use a newer version of the crate")]
+    #[error(
+        "the store has format {found}, as IDENTITY says; this version reads up to {supported}: use a newer version of the crate"
+    )]
     NewerFormat {
         /// The store's format.
         found: u16,
@@ -58,7 +60,9 @@ pub enum OpenError {
         supported: u16,
     },
     /// The store uses features that this version does not know.
-    #[error("the store uses features this version does not know (bits {unknown:#x}): use a newer version of the crate")]
+    #[error(
+        "IDENTITY names features that this version does not know (bits {unknown:#x}): use a newer version of the crate"
+    )]
     NewerFeatures {
         /// The unknown feature bits.
         unknown: u64,

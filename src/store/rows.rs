@@ -9,13 +9,13 @@ use crate::base::encoding::{ENCODED_BYTES_USUAL, decode, encode_into};
 use crate::base::name::Slot;
 use crate::base::position::{Position, TimestampMs};
 use crate::base::receipt::{Outcome, ReceiptMeta};
-use crate::log::record::ClaimHolder;
+use crate::log::record::{ClaimHolder, EraseRecord};
 use crate::protocol::admission::Stored;
 use crate::protocol::identity::{Digest, ScopeHash};
 use crate::state::{Codec, TableId, begin_seal, finish_seal, open_sealed};
 
 /// The system tables, in the order of their fixed ids.
-pub(super) const SYSTEM_TABLES: [&str; 18] = [
+pub(super) const SYSTEM_TABLES: [&str; 19] = [
     "_counterfoil/scopes",
     "_counterfoil/slots",
     "_counterfoil/replies",
@@ -26,6 +26,7 @@ pub(super) const SYSTEM_TABLES: [&str; 18] = [
     "_counterfoil/clock",
     "_counterfoil/usage",
     "_counterfoil/activity",
+    "_counterfoil/erasures",
     "_counterfoil/effects",
     "_counterfoil/effect_ids",
     "_counterfoil/effect_refs",
@@ -59,6 +60,8 @@ pub(super) enum System {
     Usage,
     /// Key of a slot's row to how often it was replayed or refused.
     Activity,
+    /// Sequence of a decision to what it erased.
+    Erasures,
     /// Sequence of an operation and ordinal to effect.
     Effects,
     /// Identity to an effect's key.
@@ -185,6 +188,13 @@ pub(super) struct ActivityRow {
     pub(super) conflicts: u64,
     pub(super) since_ms: u64,
     pub(super) last_ms: u64,
+}
+
+/// An erasure that was decided: kept for ever, since a backup from before has to be erased again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ErasureRow {
+    pub(super) time_ms: u64,
+    pub(super) erase: EraseRecord,
 }
 
 impl std::fmt::Display for UsageRow {

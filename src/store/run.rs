@@ -168,7 +168,7 @@ fn spawn_folder(shared: &Arc<Shared>, mut folder: Folder, tasks: Receiver<Task>)
     thread::Builder::new().name("counterfoil-folder".to_owned()).spawn(move || {
         mutant.take_over();
         let _inside = reentry::enter(shared.number);
-        while let Some(task) = next_task(&mut folder, &tasks) {
+        while let Some(task) = next_task(&shared, &mut folder, &tasks) {
             let before = mutant::is(Mutant::FolderPublishes).then(|| shared.publisher.load());
             let mut folded = folder.run(task);
             if let Some(before) = before {
@@ -178,18 +178,29 @@ fn spawn_folder(shared: &Arc<Shared>, mut folder: Folder, tasks: Receiver<Task>)
                 shared.queue.push_control(Control::Folded(folded));
                 // Also when there is always something to fold, so that the log does not outgrow it.
                 folder.remove_one();
+                compact_one(&shared, &mut folder);
             }
         }
     })
 }
 
-/// The next task of the folder. While there is none, old log segments are removed.
-fn next_task(folder: &mut Folder, tasks: &Receiver<Task>) -> Option<Task> {
+/// Does a little of a compaction, if one is under way. Returns whether there may be more to do.
+fn compact_one(shared: &Shared, folder: &mut Folder) -> bool {
+    let (folded, more) = folder.compact_one();
+    if let Some(folded) = folded {
+        shared.queue.push_control(Control::Folded(folded));
+    }
+    more
+}
+
+/// The next task of the folder. While there is none, old log segments are removed and the state file is rewritten, if
+/// somebody asked for it.
+fn next_task(shared: &Shared, folder: &mut Folder, tasks: &Receiver<Task>) -> Option<Task> {
     loop {
         match tasks.try_recv() {
             Ok(task) => return Some(task),
             Err(TryRecvError::Disconnected) => return None,
-            Err(TryRecvError::Empty) if folder.remove_one() => {}
+            Err(TryRecvError::Empty) if folder.remove_one() || compact_one(shared, folder) => {}
             Err(TryRecvError::Empty) => return tasks.recv().ok(),
         }
     }

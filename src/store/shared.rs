@@ -60,7 +60,7 @@ pub(super) struct Shared {
     pub(super) publisher: Publisher,
     pub(super) poison: Poison,
     /// Knows whether a call of the state file failed, after which redb answers nothing.
-    pub(super) state_file: WriteGate,
+    pub(super) state_file: parking_lot::RwLock<WriteGate>,
     pub(super) counters: Counters,
     pub(super) measures: Measures,
     pub(super) activity: Activity,

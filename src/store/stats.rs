@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::base::histogram::{Distribution, Histogram};
 use crate::base::position::{Position, TimestampMs};
 use crate::disk::OpenMode;
@@ -114,6 +116,53 @@ impl Stats {
             stopped = self.stopped.as_deref(),
             "stats"
         );
+    }
+
+    /// Every number as one JSON object; durations in milliseconds or, where the name says so, microseconds.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let micros = |histogram: &Histogram, quantile| histogram.quantile(quantile).map(|took| took.as_micros());
+        json!({
+            "position": self.position.to_string(),
+            "oldest_sequence": self.oldest_sequence,
+            "store_time_ms": self.store_time.0,
+            "store_time": self.store_time.to_string(),
+            "clock": format!("{:?}", self.clock),
+            "stopped": self.stopped,
+            "executed": self.executed,
+            "rejected": self.rejected,
+            "replayed": self.replayed,
+            "conflicts": self.conflicts,
+            "failed": self.failed,
+            "cancelled": self.cancelled,
+            "quota_refusals": self.quota_refusals,
+            "late_retries": self.late_retries.count(),
+            "late_retries_suggest_replay_ms": self.late_retries.suggest_replay(0.99).map(|replay| replay.as_millis()),
+            "batches": self.batches,
+            "batch_operations_p50": self.batch_operations.quantile(0.5),
+            "batch_operations_p99": self.batch_operations.quantile(0.99),
+            "sync_p50_us": micros(&self.sync, 0.5),
+            "sync_p99_us": micros(&self.sync, 0.99),
+            "queued": self.queued,
+            "active_bytes": self.active_bytes,
+            "frozen_bytes": self.frozen_bytes,
+            "folds": self.folds,
+            "fold_lag_entries": self.fold_lag,
+            "folder_waits": self.folder_waits,
+            "checkpoints": self.checkpoints,
+            "checkpoint_p99_us": micros(&self.checkpoint, 0.99),
+            "checkpoint_age_ms": self.checkpoint_age.map(|age| age.as_millis()),
+            "segments": self.segments,
+            "log_bytes": self.log_bytes,
+            "state_bytes": self.state_bytes,
+            "swept_rows": self.swept,
+            "sweep_lag_ms": self.sweep_lag.as_millis(),
+            "views": self.views,
+            "oldest_view_ms": self.oldest_view.map(|age| age.as_millis()),
+            "slow_closures": self.slow_closures,
+            "recovered_unproven": self.recovered_unproven,
+            "recovered_discarded_bytes": self.recovered_discarded_bytes,
+        })
     }
 
     pub(super) fn of(shared: &Shared) -> Self {

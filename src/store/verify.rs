@@ -70,6 +70,23 @@ impl VerifyReport {
         self.problems.is_empty()
     }
 
+    /// Counts and problems as one JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        let problems = self.problems.iter();
+        serde_json::json!({
+            "clean": self.is_clean(),
+            "segments": self.segments,
+            "entries": self.entries,
+            "log_bytes": self.log_bytes,
+            "receipts": self.receipts,
+            "claims": self.claims,
+            "rows": self.rows,
+            "state_rows": self.state_rows,
+            "problems": problems.map(|problem| problem.to_string()).collect::<Vec<_>>(),
+        })
+    }
+
     fn note(&mut self, check: &'static str, message: impl fmt::Display) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(Problem { check, message: message.to_string() });
@@ -140,7 +157,8 @@ impl Checker<'_> {
     /// Every frame's checksums, and sequences without a gap.
     fn check_frames(&mut self) {
         let extent = Extent::Live { durable: self.durable.sequence };
-        match check_all(&*self.shared.disk, self.shared.store_id, extent) {
+        let floor = self.shared.history.floor();
+        match check_all(&*self.shared.disk, self.shared.store_id, extent, floor) {
             Ok(log) => {
                 self.report.segments = log.segments;
                 self.report.entries = log.entries;
@@ -149,7 +167,6 @@ impl Checker<'_> {
                     self.report.note("log", problem);
                 }
                 let first = log.first_sequence.unwrap_or(self.durable.sequence + 1);
-                let floor = self.shared.history.floor();
                 if first > floor && floor <= self.durable.sequence {
                     self.note_log(format!("entries {floor} to {} are missing", first - 1));
                 }

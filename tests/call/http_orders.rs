@@ -24,11 +24,20 @@ fn example() -> &'static Path {
 
 #[test]
 fn through_a_network_that_loses_replies_and_cuts_connections_every_order_is_made_once() {
-    let output: Output = Command::new(example()).args(["demo", "120", "7"]).output().unwrap();
+    let output: Output = Command::new(example()).args(["demo", "120", "7", "0"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text} {output:?}");
     assert!(text.contains("108 orders in the store: 0 doubled, 0 missing"), "{text}");
     assert!(!text.contains("lost 0 replies") && !text.contains(" 0 of them answered from a receipt"), "{text}");
+}
+
+#[test]
+fn a_service_that_is_killed_while_requests_are_open_makes_every_order_once_all_the_same() {
+    let output: Output = Command::new(example()).args(["demo", "160", "11", "4"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text} {output:?}");
+    assert!(text.contains("144 orders in the store: 0 doubled, 0 missing"), "{text}");
+    assert!(text.contains("killed 4 times") && !text.contains("with 0 requests open"), "{text}");
 }
 
 struct Service {

@@ -5,6 +5,7 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test names the outcome that it expects; any other is a failure")]
 
 mod breakers;
+mod cases;
 mod deadlines;
 mod hedges;
 #[cfg(all(feature = "store", feature = "tokio", feature = "http"))]

@@ -13,8 +13,8 @@ use crate::explore::{Chance, pause, thread};
 use crate::stage::{Crowd, Stage};
 
 /// Few in a model, where each step is decided; many in stress.
-const CALLERS: u64 = if cfg!(shuttle) { 2 } else { 6 };
-const CALLS_EACH: u64 = if cfg!(shuttle) { 2 } else { 5 };
+const CALLERS: u64 = if cfg!(counterfoil_shuttle) { 2 } else { 6 };
+const CALLS_EACH: u64 = if cfg!(counterfoil_shuttle) { 2 } else { 5 };
 
 /// Time enough, and too little of it.
 const LONG: Duration = Duration::from_secs(60);

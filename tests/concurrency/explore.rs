@@ -1,13 +1,13 @@
 //! Runs a scenario many times: under real threads, or under every schedule that a model checker draws.
 
-#[cfg(shuttle)]
+#[cfg(counterfoil_shuttle)]
 pub(crate) use shuttle::thread;
-#[cfg(not(shuttle))]
+#[cfg(not(counterfoil_shuttle))]
 pub(crate) use std::thread;
 
 /// What a round draws by lot. It repeats with the round's seed; in a model it is part of the schedule.
 pub(crate) struct Chance {
-    #[cfg(not(shuttle))]
+    #[cfg(not(counterfoil_shuttle))]
     state: u64,
 }
 
@@ -21,12 +21,12 @@ impl Chance {
         self.below(one_in) == 0
     }
 
-    #[cfg(shuttle)]
+    #[cfg(counterfoil_shuttle)]
     fn next(&mut self) -> u64 {
         shuttle::rand::Rng::r#gen::<u64>(&mut shuttle::rand::thread_rng())
     }
 
-    #[cfg(not(shuttle))]
+    #[cfg(not(counterfoil_shuttle))]
     fn next(&mut self) -> u64 {
         // splitmix64
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -39,7 +39,7 @@ impl Chance {
     /// A chance of its own for another thread.
     pub(crate) fn split(&mut self) -> Self {
         Self {
-            #[cfg(not(shuttle))]
+            #[cfg(not(counterfoil_shuttle))]
             state: self.next(),
         }
     }
@@ -54,16 +54,16 @@ impl Chance {
 
 /// Lets others go first.
 pub(crate) fn pause() {
-    #[cfg(shuttle)]
+    #[cfg(counterfoil_shuttle)]
     thread::sleep(std::time::Duration::ZERO);
-    #[cfg(not(shuttle))]
+    #[cfg(not(counterfoil_shuttle))]
     thread::yield_now();
 }
 
-#[cfg(not(shuttle))]
+#[cfg(not(counterfoil_shuttle))]
 pub(crate) use stress::{explore, once};
 
-#[cfg(not(shuttle))]
+#[cfg(not(counterfoil_shuttle))]
 mod stress {
     use std::sync::mpsc::{RecvTimeoutError, channel};
     use std::time::Duration;
@@ -107,10 +107,10 @@ mod stress {
     }
 }
 
-#[cfg(shuttle)]
+#[cfg(counterfoil_shuttle)]
 pub(crate) use model::{explore, once};
 
-#[cfg(shuttle)]
+#[cfg(counterfoil_shuttle)]
 mod model {
     use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
     use shuttle::{Config, Runner};

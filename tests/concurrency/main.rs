@@ -6,7 +6,7 @@
 //! wait, channel and disk call on the log, and a schedule in which somebody waits for ever is found at once:
 //!
 //! ```text
-//! RUSTFLAGS="--cfg shuttle" cargo test --release --features testing --test concurrency --target-dir target/shuttle
+//! RUSTFLAGS="--cfg counterfoil_shuttle" cargo test --release --features testing --test concurrency --target-dir target/shuttle
 //! ```
 
 #![cfg(feature = "testing")]

@@ -7,7 +7,8 @@ use counterfoil::testing::{SECTOR_BYTES, SimDisk};
 use crate::crash::scale::percent;
 use crate::specimen::{Specimen, frames};
 
-/// Files up to this size are damaged at every byte in a full run; larger ones around their frames and by sampling.
+/// Files up to this size are damaged at every byte in a full run; larger ones around their frames and by sampling, but
+/// for those of the tiny store.
 const SMALL_BYTES: usize = 64 * 1024;
 
 /// What is done to a file.
@@ -82,8 +83,13 @@ pub(crate) fn all(specimens: &[Specimen], others: &[Specimen]) -> Vec<Case> {
         let files = specimen.files();
         for (file, content) in &files {
             let mut add = |kind, damage| cases.push(Case { specimen: number, file: file.clone(), kind, damage });
-            places(file, content).for_each(|at| add("flip a byte", Damage::Flip(at)));
-            lengths(file, content).for_each(|len| add("truncate", Damage::Truncate(len)));
+            if specimen.name == "tiny" && content.len() > SMALL_BYTES {
+                everywhere(content.len()).for_each(|at| add("flip a byte", Damage::Flip(at)));
+                everywhere(content.len()).for_each(|len| add("truncate", Damage::Truncate(len)));
+            } else {
+                places(file, content).for_each(|at| add("flip a byte", Damage::Flip(at)));
+                lengths(file, content).for_each(|len| add("truncate", Damage::Truncate(len)));
+            }
             for sector in thinned(content.len().div_ceil(SECTOR_BYTES), 1) {
                 add("zero a sector", Damage::ZeroSector(sector));
             }
@@ -122,6 +128,14 @@ fn thinned(to: usize, full_step: usize) -> impl Iterator<Item = usize> {
         percent => full_step * usize::try_from(100 / percent.max(1)).unwrap_or(100) + 1,
     };
     (0..to).step_by(step)
+}
+
+/// Every place in a full run, however large the file is, and few in a smaller one.
+fn everywhere(to: usize) -> impl Iterator<Item = usize> {
+    (0..to).step_by(match percent() {
+        100.. => 1,
+        percent => 8 * usize::try_from(100 / percent.max(1)).unwrap_or(100) + 1,
+    })
 }
 
 /// The bytes to flip.

@@ -80,6 +80,11 @@ pub(crate) fn closed(seed: u64) -> Specimen {
     make("closed", seed, script, None, limits())
 }
 
+/// One operation, closed in good order: small enough for every byte and every length.
+pub(crate) fn tiny(seed: u64) -> Specimen {
+    make("tiny", seed, vec![one(1, Kind::Create)], None, limits())
+}
+
 /// Two epochs, the second with two segments and not closed: all of it is in the log alone, and its last batch is not
 /// proven.
 pub(crate) fn killed(seed: u64) -> Specimen {

@@ -9,8 +9,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use crate::cases::{self, Case};
+use crate::crash::scale::percent;
 use crate::judge::{Verdict, judge};
-use crate::specimen::{Specimen, closed, killed};
+use crate::specimen::{Specimen, closed, killed, tiny};
 
 /// Which part of the cases a child process has: its first case and the step to the next.
 const PART: &str = "COUNTERFOIL_CORRUPTION_PART";
@@ -20,13 +21,15 @@ const WORKERS: usize = 2;
 const MEMORY_KB: u64 = 700_000;
 /// How a case is told whose process redb aborted.
 const ABORTED: &str = "redb aborted the process";
+/// How often it may, in a full run and so in every other: each is a flip in redb's records of free pages.
+const ABORTS_MAX: usize = 40;
 /// A single case takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn damage_to_any_file_is_named_or_takes_nothing_that_was_answered() {
-    let specimens = [closed(1), killed(1)];
-    let cases = cases::all(&specimens, &[closed(2), killed(2)]);
+    let specimens = [closed(1), killed(1), tiny(1)];
+    let cases = cases::all(&specimens, &[closed(2), killed(2), tiny(2)]);
     if let Ok(part) = std::env::var(PART) {
         return work(&specimens, &cases, &part);
     }
@@ -39,6 +42,9 @@ fn damage_to_any_file_is_named_or_takes_nothing_that_was_answered() {
     println!("{table}");
     println!("{} damages, {} violations", cases.len(), violations.len());
     assert!(violations.is_empty(), "{}", violations.join("\n"));
+    let aborted = outcomes.iter().filter(|(_, outcome)| outcome.is_err()).count();
+    println!("redb aborted the process {aborted} times");
+    assert!(aborted <= ABORTS_MAX, "more than N4 says");
     assert_met(&specimens, &cases, &outcomes);
 }
 
@@ -196,8 +202,13 @@ fn assert_met(specimens: &[Specimen], cases: &[Case], outcomes: &[Outcome]) {
         let met = outcomes.iter().any(|(_, outcome)| outcome.as_ref() == Ok(&verdict));
         assert!(met, "no damage was {}", verdict.label());
     }
+    // Few places show these two, and a small run may pass them by.
+    for verdict in [Verdict::CutBehindMark, Verdict::MissingUntilVerified] {
+        let met = outcomes.iter().any(|(_, outcome)| outcome.as_ref() == Ok(&verdict));
+        assert!(met || percent() < 100, "no damage was {}", verdict.label());
+    }
     let torn_when_closed = outcomes.iter().find(|(number, outcome)| {
-        specimens[cases[*number].specimen].name == "closed" && outcome.as_ref() == Ok(&Verdict::TornTail)
+        specimens[cases[*number].specimen].name != "killed" && outcome.as_ref() == Ok(&Verdict::TornTail)
     });
     assert_eq!(torn_when_closed, None, "a store that was closed has no torn tail");
 }

@@ -39,7 +39,7 @@ fn at_whatever_size_the_disk_is_full_nothing_answered_is_lost_and_work_goes_on_w
             }
         });
         let (figures, found) = seen.into_inner().unwrap();
-        let Figures { tried, answered, not_executed, unknown, open, close, stopped } = figures;
+        let Figures { tried, answered, not_executed, unknown, open, close, stopped, .. } = figures;
         let counts = [tried, answered, not_executed, unknown, open, close, stopped, found.len() as u64];
         table.row(&[start.name], &counts);
         assert!(open > 0 || !found.is_empty(), "no opening found the disk full\n{table}");

@@ -167,10 +167,6 @@ impl Oracle {
         new
     }
 
-    pub(crate) fn last_position(&self) -> Option<Position> {
-        self.lines.last().map(|line| line.position)
-    }
-
     fn next_position(&self) -> Position {
         Position { epoch: self.epoch, sequence: self.lines.len() as u64 + 1 }
     }

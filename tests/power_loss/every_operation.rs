@@ -46,7 +46,7 @@ fn chosen() -> (Vec<Scenario>, Effort, bool) {
 
 fn header() -> String {
     let phases: String = Phase::ALL.iter().map(|phase| format!("{phase:>12}")).collect();
-    format!("{:<20}{:>9}{:>9}{:>9}{phases}", "scenario", "crashes", "images", "states")
+    format!("{:<22}{:>9}{:>9}{:>9}{phases}", "scenario", "crashes", "images", "states")
 }
 
 fn row(scenario: &Scenario, figures: &Figures) -> String {
@@ -56,7 +56,7 @@ fn row(scenario: &Scenario, figures: &Figures) -> String {
     };
     let cells: String = Phase::ALL.iter().map(cell).collect();
     let states = figures.states.len();
-    format!("{:<20}{:>9}{:>9}{states:>9}{cells}", scenario.name, figures.crashes, figures.images)
+    format!("{:<22}{:>9}{:>9}{states:>9}{cells}", scenario.name, figures.crashes, figures.images)
 }
 
 /// Cells that are empty without a reason, or have a reason to be and are not.

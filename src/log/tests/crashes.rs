@@ -148,7 +148,7 @@ fn long_lives_of_stops_and_torn_writes_lose_nothing_that_was_answered() {
             disk.break_after(choices.below(60));
             if work(&disk, &mut promises, &format!("{seed}.{life}")).is_some() {
                 let applied = promises.state().applied_sequence;
-                let report = check_all(&disk, ID, Extent::Closed { applied }).expect("checked");
+                let report = check_all(&disk, ID, Extent::Closed { applied }, 1).expect("checked");
                 assert!(report.problems.is_empty(), "{:?}", report.problems);
             }
             let crash = usize::try_from(choices.below(3)).expect("small");

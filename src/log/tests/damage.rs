@@ -18,14 +18,14 @@ fn closed() -> TestDisk {
 }
 
 fn problems(disk: &TestDisk) -> Vec<String> {
-    let report = check_all(disk, ID, Extent::Closed { applied: 0 }).expect("checked");
+    let report = check_all(disk, ID, Extent::Closed { applied: 0 }, 1).expect("checked");
     report.problems.iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn a_good_log_has_no_problems() {
     let disk = closed();
-    let report = check_all(&disk, ID, Extent::Closed { applied: 5 }).expect("checked");
+    let report = check_all(&disk, ID, Extent::Closed { applied: 5 }, 1).expect("checked");
     assert!(report.problems.is_empty(), "{:?}", report.problems);
     assert_eq!((report.segments, report.entries, report.marks, report.ignored), (2, 5, 2, 0));
     assert_eq!((report.first_sequence, report.last_sequence), (Some(1), Some(5)));
@@ -81,7 +81,7 @@ fn one_bad_frame_is_reported_and_the_others_are_intact() {
     let disk = closed();
     // The payload of the second operation.
     disk.edit(&file(1, 0), |bytes| bytes[560 + 56 + 50] ^= 1);
-    let report = check_all(&disk, ID, Extent::Closed { applied: 0 }).expect("checked");
+    let report = check_all(&disk, ID, Extent::Closed { applied: 0 }, 1).expect("checked");
     assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
     assert!(matches!(report.problems[0], LogError::Damaged { offset: 616, sequence: 2, .. }));
     assert_eq!((report.entries, report.last_sequence), (4, Some(5)));
@@ -155,7 +155,7 @@ fn a_damaged_mark_in_front_of_an_unproven_operation_does_not_lose_it() {
     commit(&mut log, &["answered, not proven yet"]);
     disk.edit(&file(1, 0), |bytes| bytes[520] ^= 1);
     assert_damaged(try_open(&disk.after_kill(), NEW), &file(1, 0), 512, 1);
-    let report = check_all(&disk, ID, Extent::Closed { applied: 0 }).expect("checked");
+    let report = check_all(&disk, ID, Extent::Closed { applied: 0 }, 1).expect("checked");
     assert_eq!(report.problems.len(), 1);
 }
 
@@ -201,9 +201,9 @@ fn a_live_log_is_checked_up_to_what_is_durable() {
     let mut log = open(&disk, NEW).appender;
     commit(&mut log, &["one"]);
     append(&mut log, &["two"]).expect("appended");
-    let report = check_all(&disk, ID, Extent::Live { durable: log.durable() }).expect("checked");
+    let report = check_all(&disk, ID, Extent::Live { durable: log.durable() }, 1).expect("checked");
     assert!(report.problems.is_empty());
     assert_eq!((report.entries, report.ignored), (1, 1));
-    let report = check_all(&disk, ID, Extent::Live { durable: 3 }).expect("checked");
+    let report = check_all(&disk, ID, Extent::Live { durable: 3 }, 1).expect("checked");
     assert!(matches!(report.problems[..], [LogError::Damaged { sequence: 3, .. }]));
 }

@@ -11,7 +11,7 @@ mod writing;
 use super::testdisk::TestDisk;
 use super::*;
 use crate::log::appender::Appended;
-use crate::log::name::SegmentName;
+use crate::log::name::{Listing, SegmentName};
 
 const SEGMENT_BYTES_FIRST: u64 = 256 * 1024;
 
@@ -20,10 +20,10 @@ const NEW_EPOCH: NewEpoch = NewEpoch { created_ms: 1_000, segment_bytes_first: S
 const ID: StoreId = StoreId([0xc0; 16]);
 
 /// What a new store's state says.
-const NEW: CheckpointState = CheckpointState { epoch: 0, applied_sequence: 0 };
+const NEW: CheckpointState = CheckpointState { epoch: 0, applied_sequence: 0, log_floor: 1 };
 
 fn at(epoch: u64, applied_sequence: u64) -> CheckpointState {
-    CheckpointState { epoch, applied_sequence }
+    CheckpointState { epoch, applied_sequence, log_floor: 1 }
 }
 
 fn open(disk: &TestDisk, state: CheckpointState) -> Recovered {

@@ -101,7 +101,7 @@ fn dead_frames_stay_dead_even_if_they_read_well_again() {
     let mut log = open(&disk, NEW).appender;
     commit(&mut log, &["new two", "new three"]);
     disk.edit(&file(1, 0), |bytes| bytes.copy_from_slice(&old));
-    let report = check_all(&disk, ID, Extent::Closed { applied: 0 }).expect("checked");
+    let report = check_all(&disk, ID, Extent::Closed { applied: 0 }, 1).expect("checked");
     assert_eq!((report.entries, report.ignored, report.problems.len()), (3, 2, 0), "L6");
     assert_eq!(drain(&mut LogReader::open(disk.arc(), ID, 1).expect("open"), 3)[1].1, "new two", "L6");
     assert_eq!(contents(&mut open(&disk, NEW)), ["one", "new two", "new three"], "L6");
@@ -294,10 +294,26 @@ fn the_oldest_sequence_follows_what_is_kept() {
         for segment in removable {
             remove_oldest(&disk, segment.name).expect("removed");
         }
-        assert_eq!(oldest_sequence(&disk, ID).expect("known"), Some(from));
+        assert_eq!(oldest_sequence(&disk, ID, &Listing::read(&disk).expect("listed")).expect("known"), Some(from));
         let mut log = open(&disk.after_power_loss(), at(1, from - 1));
         assert_eq!(contents(&mut log).len() as u64, 5 - from);
     }
     assert_eq!(disk.names(), [file(1, 3)]);
     assert!(matches!(LogReader::open(disk.arc(), ID, 3), Err(LogError::NotRetained { sequence: 3, oldest: 4 })));
+}
+
+#[test]
+fn a_segment_whose_name_was_being_made_anew_is_found_under_the_other_one() {
+    let disk = TestDisk::default();
+    let mut log = open(&disk, NEW).appender;
+    commit(&mut log, &["one"]);
+    roll(&disk, &mut log);
+    commit(&mut log, &["two"]);
+    drop(log);
+    for name in [file(1, 0), file(1, 1)] {
+        disk.arc().rename(&name, &format!("{name}.moved")).expect("renamed");
+        let disk = disk.after_kill();
+        assert_eq!(contents(&mut open(&disk, NEW)), ["one", "two"]);
+        assert!(disk.names().iter().all(|name| !name.ends_with(".moved")));
+    }
 }

@@ -134,3 +134,49 @@ fn a_segment_that_is_gone_already_is_removed() {
         assert_eq!(disk.after_power_loss().names()[0], file(1, 1));
     }
 }
+
+/// What the state says after a checkpoint that contains `applied_sequence`.
+fn checkpoint(epoch: u64, applied_sequence: u64, log_floor: u64) -> CheckpointState {
+    CheckpointState { epoch, applied_sequence, log_floor }
+}
+
+#[test]
+fn a_segment_that_was_removed_and_came_back_is_passed_over_and_a_hole_above_the_floor_is_an_error() {
+    let disk = TestDisk::default();
+    let mut log = open(&disk, NEW).appender;
+    filled(&disk, &mut log, 1..=5);
+    drop(log);
+    // The removal of ordinal 0 was dropped by a failed sync; those of 1 and 2 were made durable afterwards.
+    disk.delete(&file(1, 1));
+    disk.delete(&file(1, 2));
+    for floor in 1..=3 {
+        let refused = try_open(&disk.after_kill(), checkpoint(1, 4, floor));
+        assert!(matches!(&refused, Err(LogError::MissingSegment { file }) if *file == self::file(1, 1)), "{refused:?}");
+        let report = check_all(&disk, ID, Extent::Closed { applied: 4 }, floor).expect("checked");
+        assert!(matches!(report.problems[..], [LogError::MissingSegment { .. }, ..]), "{:?}", report.problems);
+    }
+    let report = check_all(&disk, ID, Extent::Closed { applied: 4 }, 4).expect("checked");
+    assert_eq!((report.segments, report.first_sequence, report.problems.len()), (3, Some(4), 0));
+    let mut opened = open(&disk, checkpoint(1, 4, 4));
+    assert_eq!((opened.durable, opened.oldest), (5, 4));
+    assert_eq!(contents(&mut opened), ["5"]);
+    assert!(disk.names().contains(&file(1, 0)), "opening removes no segment");
+    // It goes as every old segment does; entry 5 was copied.
+    let gone = Some((5, vec![(1, 0), (1, 3), (1, 4)]));
+    assert_eq!(plan(&disk, 5, u64::MAX, NOTHING), gone);
+}
+
+#[test]
+fn an_epoch_that_came_back_without_its_end_is_no_problem_below_the_floor() {
+    let disk = TestDisk::default();
+    let mut log = open(&disk, NEW).appender;
+    filled(&disk, &mut log, 1..=3);
+    log.close(None, 0).expect("closed");
+    let mut log = open(&disk, at(1, 3)).appender;
+    filled(&disk, &mut log, 4..=5);
+    disk.delete(&file(1, 2));
+    let problems = |floor| check_all(&disk, ID, Extent::Closed { applied: 3 }, floor).expect("checked").problems.len();
+    assert_eq!((problems(3), problems(4)), (1, 0));
+    let mut opened = open(&disk, checkpoint(1, 3, 4));
+    assert_eq!(contents(&mut opened), ["4", "5"]);
+}

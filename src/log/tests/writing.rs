@@ -184,3 +184,16 @@ fn a_prepared_segment_has_its_name_only_when_its_content_is_durable() {
         assert!(!has_name || lost.bytes(&spec.name.file()).len() as u64 == spec.bytes, "L1");
     }
 }
+
+#[test]
+fn a_blank_segment_keeps_its_length_at_a_close() {
+    let disk = TestDisk::default();
+    let mut log = open(&disk, NEW).appender;
+    commit(&mut log, &["one"]);
+    assert!(log.append_mark(0).expect("marked"));
+    log.sync().expect("synced");
+    roll(&disk, &mut log);
+    log.close(None, 0).expect("closed");
+    let mut log = open(&disk, NEW);
+    assert_eq!(contents(&mut log), ["one"]);
+}

@@ -20,6 +20,7 @@
 //! backend refuses writes first (design, section 3).
 
 mod check;
+mod copy;
 mod error;
 mod meta;
 mod snapshot;
@@ -29,6 +30,7 @@ mod tests;
 #[cfg(test)]
 use check::CopyCheck;
 pub(crate) use check::check_copy;
+pub(crate) use copy::CopyCursor;
 pub(crate) use error::EngineError;
 pub(crate) use meta::Meta;
 pub(crate) use snapshot::{Snapshot, StoredRows};
@@ -76,6 +78,17 @@ impl Engine {
         let engine = Self { database: Some(open_database(backend, cache_bytes)?), catalog };
         engine.write_transaction(FoldDurability::Checkpoint, |transaction| write_meta(transaction, meta))?;
         Ok(engine)
+    }
+
+    /// An empty tree with the same catalog, to copy this one into. It has the copy's [`Meta`] from its first commit on, so
+    /// an unfinished copy looks like a finished one: it is written under a name of its own and renamed afterwards.
+    pub(crate) fn create_copy(
+        &self,
+        backend: impl StorageBackend,
+        meta: Meta,
+        cache_bytes: usize,
+    ) -> Result<Self, EngineError> {
+        Self::create(backend, Arc::clone(&self.catalog), meta, cache_bytes)
     }
 
     /// A tree in memory, which ends with this value.

@@ -7,6 +7,7 @@ mod activity;
 mod claim;
 pub(super) mod effects;
 mod effects_resolve;
+mod erase;
 mod operation;
 mod sweep;
 mod usage;
@@ -22,6 +23,7 @@ use activity::collect_activity;
 use claim::collect_claim;
 use effects::{Effects, put_seen};
 use effects_resolve::collect_resolve;
+use erase::collect_erase;
 use operation::collect_operation;
 use sweep::collect_sweep;
 
@@ -152,7 +154,8 @@ fn collect(
         }
         Body::Resolve(resolve) => collect_resolve(rows, changes, catalog, frame, record.wall_ms, resolve),
         Body::Activity(activity) => collect_activity(rows, changes, activity),
-        Body::Erase(_) | Body::Restore(_) | Body::Follower(_) => Err(ApplyError::Newer(record.body.kind())),
+        Body::Erase(erase) => collect_erase(rows, changes, frame, erase),
+        Body::Restore(_) | Body::Follower(_) => Err(ApplyError::Newer(record.body.kind())),
     }
 }
 

@@ -4,6 +4,7 @@
 //! then the map is published, then the tickets are answered.
 
 mod close;
+mod folding;
 mod sweep;
 
 use std::collections::{HashSet, VecDeque};
@@ -13,15 +14,15 @@ use std::time::Duration;
 use crate::base::error::Error;
 use crate::base::mutant::{self, Mutant};
 use crate::base::name::Slot;
-use crate::base::position::{Position, TimestampMs};
+use crate::base::position::TimestampMs;
 use crate::base::sync::mpsc::Sender;
 use crate::log::record::Body;
 use crate::log::{AppendError, Appender, OutgoingFrame};
-use crate::state::{MemoryMap, Meta, View};
+use crate::state::View;
 
 use super::answers::{self, Answers, NoRoom};
 use super::batch::Batch;
-use super::folder::{Fold, Folded, Folder, StateCheck, Task};
+use super::folder::{CompactNews, Folded, Folder, StateCheck, Task};
 use super::job::Job;
 use super::mutation;
 use super::published::Published;
@@ -39,6 +40,12 @@ pub(super) enum Control {
     Folded(Folded),
     /// Somebody wants the pages of the state file checked.
     CheckState(Sender<StateCheck>),
+    /// Somebody wants the state file rewritten.
+    Compact(Sender<CompactNews>),
+    /// Somebody wants the active segment sealed: what comes next goes into another.
+    Roll(Sender<Result<(), Error>>),
+    /// Somebody wants a checkpoint, and no more of the log kept than the next open needs.
+    Checkpoint(Sender<Result<(), Error>>),
 }
 
 /// Where folds go.
@@ -72,6 +79,8 @@ pub(super) struct Writer {
     sweeper: Sweeper,
     /// A checkpoint was made since replays and conflicts were written down.
     activity_due: bool,
+    /// Asked for a checkpoint, which the next fold will be.
+    forced: Vec<Sender<Result<(), Error>>>,
 }
 
 impl Writer {
@@ -98,6 +107,7 @@ impl Writer {
             fold_failed: false,
             sweeper: Sweeper::default(),
             activity_due: false,
+            forced: Vec::new(),
         }
     }
 
@@ -172,7 +182,17 @@ impl Writer {
     /// Runs one fold on the caller's thread, or removes one old log segment, if either is due.
     fn run_manual_task(&mut self) -> bool {
         let FolderLink::Manual { folder, tasks } = &mut self.folder else { return false };
-        let Some(task) = tasks.pop_front() else { return folder.remove_one() };
+        let Some(task) = tasks.pop_front() else {
+            if folder.remove_one() {
+                return true;
+            }
+            let (folded, more) = folder.compact_one();
+            let worked = more || folded.is_some();
+            if let Some(folded) = folded {
+                self.take_folded(folded);
+            }
+            return worked;
+        };
         if let Some(folded) = folder.run(task) {
             self.take_folded(folded);
         }
@@ -226,8 +246,13 @@ impl Writer {
 
     /// After one call of the state file that failed, redb answers no more, reads included: no closure could be sure of
     /// a row. What is with the log is not touched by it.
+    ///
+    /// Looked at before and behind a batch, and not between its members: a member that needs a row of the file after the
+    /// failure is told that it cannot be read and is not executed, and one that finds all its rows in the map, or among
+    /// pages that were read before, rests on nothing that is in doubt.
     fn stop_if_state_failed(&self) {
-        if let Some(cause) = self.shared.state_file.failure()
+        let failure = self.shared.state_file.read().failure().map(str::to_owned);
+        if let Some(cause) = failure
             && self.shared.poison.get().is_none()
         {
             self.shared.stop(format!("the state file: {cause}"), HashSet::new());
@@ -328,94 +353,39 @@ impl Writer {
         previous
     }
 
-    fn freeze(&mut self, next: &mut Published) -> Option<Fold> {
-        let due = next.view.active.bytes() >= self.shared.limits.fold_bytes;
-        if !due || next.view.frozen.is_some() || self.fold_failed {
-            return None;
+    /// Goes on in a new segment.
+    fn roll(&mut self) -> Result<(), Error> {
+        if let Some(stopped) = self.shared.poison.get() {
+            return Err(Error::Poisoned(stopped.cause.clone()));
         }
-        let map = std::mem::take(&mut next.view.active);
-        next.view.frozen = Some(map.clone());
-        Some(self.fold_of(map, next.position))
-    }
-
-    fn fold_of(&mut self, map: MemoryMap, applied: Position) -> Fold {
-        let time = self.frame_time();
-        let meta = Meta {
-            store_id: self.shared.store_id.as_u128(),
-            epoch: self.shared.epoch,
-            applied_epoch: applied.epoch,
-            applied_sequence: applied.sequence,
-            clock_mark_ms: time.0,
-            clock_trusted_ms: self.shared.time.trusted(time).0,
-            log_floor: self.shared.history.floor(),
-        };
-        Fold { map, meta, log_bytes: std::mem::take(&mut self.log_bytes_since_fold) }
-    }
-
-    fn send(&mut self, task: Task) {
-        let unsent = match &mut self.folder {
-            FolderLink::Thread(sender) => sender.send(task).is_err(),
-            FolderLink::Manual { tasks, .. } => {
-                tasks.push_back(task);
-                false
-            }
-        };
-        if unsent {
-            self.take_folded(Folded::Failed("the folder is gone".to_owned()));
-        }
-    }
-
-    fn take_control(&mut self, control: Control) {
-        match control {
-            Control::Folded(folded) => self.take_folded(folded),
-            Control::CheckState(reply) => self.send(Task::Check(reply)),
-        }
-    }
-
-    /// The folder has something to say.
-    fn take_folded(&mut self, folded: Folded) {
-        match folded {
-            Folded::Done { snapshot, checkpoint } => {
-                self.shared.counters.folds.add(1);
-                self.shared.counters.checkpoints.add(u64::from(checkpoint.is_some()));
-                if let Some(took) = checkpoint {
-                    self.shared.measures.checkpoint(took, self.shared.time.monotonic());
-                    self.activity_due = true;
-                }
-                let before = self.shared.publisher.load();
-                let view = View { active: before.view.active.clone(), frozen: None, base: snapshot };
-                let position = before.position;
-                drop(before);
-                let mut next = Published { view, position };
-                let fold = self.freeze(&mut next);
-                let old = self.shared.publisher.publish(next);
-                self.send(Task::Discard(old));
-                if let Some(fold) = fold {
-                    self.send(Task::Fold(fold));
-                }
-            }
-            Folded::Failed(cause) => {
-                self.fold_failed = true;
-                self.shared.stop(format!("the state file: {cause}"), std::mem::take(&mut self.in_flight));
-            }
-            Folded::Finished => {}
-        }
+        self.next_segment(0).map_err(|reason| reason.error())
     }
 
     /// Sees to it that the batch fits into the active segment.
     fn make_room(&mut self, batch_bytes: u64) -> Result<(), NoRoom> {
-        let created_ms = self.frame_time().0;
-        let (log, next) = match (&mut self.log, &mut self.next_segment) {
-            (Some(log), Some(next)) => (log, next),
-            (Some(_) | None, _) => return Err(NoRoom::Other("the log is closed".to_owned())),
-        };
-        if !log.has_room(batch_bytes) {
-            let prepared = next.take(log, batch_bytes, created_ms).map_err(NoRoom::from)?;
-            self.shared.history.grew(prepared.bytes);
-            log.roll_to(prepared).map_err(|error| NoRoom::Other(error.to_string()))?;
-            self.shared.counters.segments.add(1);
+        if self.log.as_ref().is_some_and(|log| !log.has_room(batch_bytes)) {
+            self.next_segment(batch_bytes)?;
         }
-        next.order(log, created_ms);
+        let created_ms = self.frame_time().0;
+        match (&mut self.log, &mut self.next_segment) {
+            (Some(log), Some(next)) => {
+                next.order(log, created_ms);
+                Ok(())
+            }
+            (Some(_) | None, _) => Err(NoRoom::Other("the log is closed".to_owned())),
+        }
+    }
+
+    /// Goes on in the next segment, which has room for a batch of this many bytes.
+    fn next_segment(&mut self, batch_bytes: u64) -> Result<(), NoRoom> {
+        let created_ms = self.frame_time().0;
+        let (Some(log), Some(next)) = (&mut self.log, &mut self.next_segment) else {
+            return Err(NoRoom::Other("the log is closed".to_owned()));
+        };
+        let prepared = next.take(log, batch_bytes, created_ms).map_err(NoRoom::from)?;
+        self.shared.history.grew(prepared.bytes);
+        log.roll_to(prepared).map_err(|error| NoRoom::Other(error.to_string()))?;
+        self.shared.counters.segments.add(1);
         Ok(())
     }
 

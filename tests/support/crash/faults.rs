@@ -11,18 +11,20 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
+use counterfoil::Limits;
 use counterfoil::testing::{CallKind, Fault, FaultError, SimDisk, Survival};
 
 use crate::crash::check::Workload;
-use crate::crash::harness::{Process, Told};
+use crate::crash::harness::{Process, Told, limits};
+use crate::crash::scenarios::removing;
 use crate::crash::script::{Op, Step, operations, script};
 
 mod ask;
 pub(crate) mod plan;
 
 use ask::{attempt, check_nothing_swallowed, check_open_error, check_stopped, is_stopped, open, reopen};
-use plan::Noticed;
 pub(crate) use plan::{Figures, KINDS, Trouble, Violation, plans};
+use plan::{Noticed, Struck};
 
 /// Steps of the workload in which calls fail. Trials are many, and the whole script would only repeat itself.
 const STEPS: usize = 34;
@@ -34,6 +36,7 @@ pub(crate) struct Start {
     /// A process that died, or none: then the store is created.
     dead: Option<SimDisk>,
     told: Told,
+    pub(crate) limits: Limits,
     steps: Vec<Step>,
     operations: Vec<Op>,
     /// Only the calls of the opening fail.
@@ -48,12 +51,22 @@ impl Start {
     /// The whole life of a store: creation, work, close, open, work, close.
     pub(crate) fn creation() -> Self {
         // Three rounds: every kind of step, and an opening in between.
-        let steps = script()[..STEPS].to_vec();
+        Self::life("life", limits(), script()[..STEPS].to_vec())
+    }
+
+    /// The same, in which every fold is a checkpoint, and segments of 4 KiB are prepared, filled and removed at once.
+    pub(crate) fn removal() -> Self {
+        let (limits, steps) = removing();
+        Self::life("removal", limits, steps)
+    }
+
+    fn life(name: &'static str, limits: Limits, steps: Vec<Step>) -> Self {
         let operations = operations(&steps);
         Self {
-            name: "life",
+            name,
             dead: None,
             told: Told::default(),
+            limits,
             steps,
             operations,
             opening_only: false,
@@ -87,8 +100,7 @@ impl Start {
         process.abandon();
         let Process { disk, told, .. } = process;
         let steps = steps[done..].to_vec();
-        let seen = Arc::default();
-        Self { name: "recovery", dead: Some(disk), told, steps, operations, opening_only: true, threads: false, seen }
+        Self { dead: Some(disk), told, operations, opening_only: true, ..Self::life("recovery", limits(), steps) }
     }
 
     /// Whether nobody has looked at this disk after these answers.
@@ -106,7 +118,7 @@ impl Start {
 
     fn process(&self) -> Process {
         let disk = self.dead.as_ref().map_or_else(SimDisk::new, SimDisk::kill);
-        Process { told: self.told.clone(), ..Process::new(disk) }
+        Process::with(disk, self.limits.clone(), self.told.clone())
     }
 
     /// How many calls of a kind there are when nothing fails.
@@ -198,6 +210,7 @@ impl Start {
         }
         process.abandon();
         let Process { disk, told, .. } = process;
+        let struck = Struck::on(&disk);
         let evictions: &[bool] = if trouble.drops_data() { &[false, true] } else { &[false] };
         for &evict in evictions {
             let killed = disk.kill();
@@ -208,7 +221,7 @@ impl Start {
             if !self.is_new(&killed, &told) {
                 continue;
             }
-            let mut next = Process { told: told.clone(), ..Process::new(killed) };
+            let mut next = Process::with(killed, self.limits.clone(), told.clone());
             next.open().map_err(|error| format!("after a kill (evicted: {evict}) it does not open: {error}"))?;
             next.hear_replays(&self.operations);
             let crashed = next.disk.crash(&Survival::Nothing);
@@ -218,7 +231,7 @@ impl Start {
         let crashed = disk.crash(&Survival::Nothing);
         Trouble::end(&crashed);
         self.judge(&crashed, &told).map_err(|fault| format!("power lost: {fault}"))?;
-        Ok(Figures::one(noticed, stopped))
+        Ok(Figures::one(noticed, stopped, struck))
     }
 
     fn until_noticed(&self, process: &mut Process) -> Result<Option<Noticed>, String> {
@@ -287,7 +300,8 @@ impl Start {
         let mut heard = told.clone();
         if told.unknown.len() > 1 {
             // Who of several unknown ones came first, only the store knows.
-            let mut process = Process { told: told.clone(), ..Process::new(crashed.crash(&Survival::Everything)) };
+            let crashed = crashed.crash(&Survival::Everything);
+            let mut process = Process::with(crashed, self.limits.clone(), told.clone());
             process.open().map_err(|error| format!("it does not open: {error}"))?;
             process.hear_replays(&self.operations);
             heard = process.told;
@@ -299,7 +313,7 @@ impl Start {
             (position.is_none(), position.copied(), !heard.unknown.contains_key(&op.id), op.id)
         });
         let steps = order.into_iter().map(Step::One).collect();
-        Workload::new(steps).check(&crashed.crash(&Survival::Everything), told)
+        Workload::with_limits(steps, self.limits.clone()).check(&crashed.crash(&Survival::Everything), told)
     }
 }
 
@@ -308,11 +322,15 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned()
 }
 
-/// Tries every `every`th call of every plan, from the creation and from a recovery, one after the other, and stops at
-/// the first violation.
-pub(crate) fn fault_hunt(every: u64) -> Result<Figures, Box<Violation>> {
+/// Tries every `every`th call of every plan, in a removal and in the life of a store with these limits, one after the
+/// other, and stops at the first violation.
+pub(crate) fn fault_hunt(limits: &Limits, every: u64) -> Result<Figures, Box<Violation>> {
     let mut figures = Figures::default();
-    for start in [Start::recovery(), Start::creation()] {
+    let mutant = |mut start: Start| {
+        start.limits.mutant = limits.mutant;
+        start
+    };
+    for start in [mutant(Start::removal()), mutant(Start::creation())] {
         for on in KINDS {
             let calls = start.calls(on);
             for plan in plans(on) {

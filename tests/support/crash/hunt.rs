@@ -89,10 +89,15 @@ impl Effort {
     }
 }
 
-/// One in so many of a list, and at least one; the place decides where it begins.
+/// One in so many of a list, and at least one; the place decides where it begins. Of each group the next one in its order
+/// is taken, so that a list with a pattern is met in all its parts, whatever its period.
 pub(crate) fn sampled<T>(all: Vec<T>, every: u64, place: u64) -> impl Iterator<Item = T> {
-    let first = usize::try_from(place % every).unwrap_or(0).min(all.len().saturating_sub(1));
-    all.into_iter().skip(first).step_by(usize::try_from(every).unwrap_or(usize::MAX))
+    let (last, mut taken) = ((all.len() as u64).saturating_sub(1), false);
+    (0_u64..).zip(all).filter_map(move |(index, item)| {
+        let take = index % every == (place + index / every) % every || (index == last && !taken);
+        taken |= take;
+        take.then_some(item)
+    })
 }
 
 const SEEDS: u64 = 6;

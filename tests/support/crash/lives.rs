@@ -11,16 +11,22 @@ use crate::crash::ordeal::{Crash, Judge};
 use crate::crash::phase::Course;
 use crate::crash::script::{Kind, Op, Step};
 
-/// Operations of one life, and the most of them between two losses of power.
+/// Operations of most lives, and the most of them between two losses of power.
 const OPERATIONS: u32 = 12;
 const PART: u64 = 6;
+/// One life in so many has this many, and more of them between two losses.
+const LONG_EVERY: u64 = 10;
+const LONG_OPERATIONS: u32 = 60;
+const LONG_PART: u64 = 20;
 /// Losses of power in one life: each may come before anything was done.
-const LOSSES_MAX: usize = 24;
+const LOSSES_MAX: usize = 30;
 
 /// Lives through it; the seed decides everything.
 pub(crate) fn live(seed: u64, limits: &Limits, judge: &mut Judge<'_>) -> Result<(), (String, String)> {
     let mut chance = Chance::new(seed);
-    let all: Vec<Op> = (1..=OPERATIONS).map(|id| Op { id, kind: kind(&mut chance) }).collect();
+    let (operations, part_max) =
+        if seed.is_multiple_of(LONG_EVERY) { (LONG_OPERATIONS, LONG_PART) } else { (OPERATIONS, PART) };
+    let all: Vec<Op> = (1..=operations).map(|id| Op { id, kind: kind(&mut chance) }).collect();
     let mut limits = limits.clone();
     if chance.one_in(2) {
         limits.keep_log_bytes = 0;
@@ -33,7 +39,7 @@ pub(crate) fn live(seed: u64, limits: &Limits, judge: &mut Judge<'_>) -> Result<
         if !rest.iter().any(|op| op.has_frame()) {
             break;
         }
-        let part = rest.len().min(usize::try_from(2 + chance.below(PART)).unwrap_or(2));
+        let part = rest.len().min(usize::try_from(2 + chance.below(part_max)).unwrap_or(2));
         let steps = steps(&all[..done], &rest[..part], &mut chance);
         let start = |told: &Told| Process::with(disk.crash(&Survival::Nothing), limits.clone(), told.clone());
 

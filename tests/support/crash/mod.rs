@@ -4,11 +4,13 @@
 pub(crate) mod chance;
 pub(crate) mod check;
 pub(crate) mod damage;
+pub(crate) mod doubt;
 pub(crate) mod faults;
 pub(crate) mod harness;
 pub(crate) mod hunt;
 pub(crate) mod lives;
 pub(crate) mod model;
+pub(crate) mod names;
 pub(crate) mod ordeal;
 pub(crate) mod phase;
 pub(crate) mod scale;

@@ -9,6 +9,7 @@ use crate::crash::harness::{Process, Told};
 use crate::crash::hunt::{Effort, Scenario, sampled};
 use crate::crash::lives;
 use crate::crash::model::Tables;
+use crate::crash::names;
 use crate::crash::phase::{Course, Phase};
 use crate::crash::script::Step;
 
@@ -23,7 +24,11 @@ pub(crate) enum Ordeal {
     /// A sync of such a file fails, its data is taken for clean and never written. The process ends; another one opens
     /// the store and answers, from the cache or after the cache was emptied. Then the power is lost.
     FailedSync { of: &'static str },
-    /// The same, but from that sync on each of them reports success and makes nothing durable. No store survives this
+    /// A sync of a directory fails, and its names are taken for clean.
+    FailedDirectorySync,
+    /// The same in the opening after a process that was killed.
+    FailedDirectorySyncInRecovery,
+    /// As with `FailedSync`, but from that sync on each of them reports success and makes nothing durable. No store survives this
     /// (GUARANTEES.md, N2): it shows that the hunt would notice.
     LyingSyncs { of: &'static str },
     /// The power is lost at a disk operation, and again at every operation of the opening after it (or at one in so
@@ -70,12 +75,12 @@ impl Start {
         Self { disk, told, course: Course::of(&whole.disk, &whole.diary) }
     }
 
-    fn process(&self, workload: &Workload) -> Process {
+    pub(super) fn process(&self, workload: &Workload) -> Process {
         Process::with(self.disk.crash(&Survival::Nothing), workload.limits.clone(), self.told.clone())
     }
 }
 
-fn rest(scenario: &Scenario) -> &[Step] {
+pub(super) fn rest(scenario: &Scenario) -> &[Step] {
     &scenario.workload.script[scenario.begins_after.unwrap_or(0)..]
 }
 
@@ -93,6 +98,8 @@ impl Ordeal {
                 let with_cache = |(nth, cut)| [2 * nth, 2 * nth + 1].map(|point| (point, course.phase(cut)));
                 numbered.flat_map(with_cache).collect()
             }
+            Self::FailedDirectorySync => names::points(course),
+            Self::FailedDirectorySyncInRecovery => names::points_in_recovery(course),
             Self::Lives { count } => (1..=effort.count(count)).map(|life| (life, Phase::Append)).collect(),
         }
     }
@@ -137,6 +144,8 @@ impl Ordeal {
                 let fault = Fault { nth: point / 2, ..fault(of, FaultError::SyncDropsData) };
                 failed_sync(process, scenario, start, (&fault, point % 2 == 1), judge)
             }
+            Self::FailedDirectorySync => names::reach(scenario, start, point, judge),
+            Self::FailedDirectorySyncInRecovery => names::reach_in_recovery(scenario, start, point, judge),
             Self::LyingSyncs { of } => {
                 let fault = Fault { nth: point / 2, permanent: true, ..fault(of, FaultError::SyncLies) };
                 failed_sync(process, scenario, start, (&fault, point % 2 == 1), judge)
@@ -158,7 +167,7 @@ impl Ordeal {
 }
 
 /// Runs until the power goes at this operation.
-fn interrupt(process: &mut Process, scenario: &Scenario, cut: u64) {
+pub(super) fn interrupt(process: &mut Process, scenario: &Scenario, cut: u64) {
     process.disk.power_cut_at(cut);
     let ended = process.run(rest(scenario));
     // A segment that cannot be removed while the store is being closed is no error.
@@ -166,7 +175,7 @@ fn interrupt(process: &mut Process, scenario: &Scenario, cut: u64) {
 }
 
 /// Kills the process, opens the store from the cache, and hears what it answers.
-fn answer_again(process: &mut Process, workload: &Workload) -> Result<(), String> {
+pub(super) fn answer_again(process: &mut Process, workload: &Workload) -> Result<(), String> {
     let heard = process.told.receipts.len();
     process.kill_and_open().map_err(|error| format!("it does not open: {error}"))?;
     process.hear_replays(&workload.operations);
@@ -268,8 +277,8 @@ impl Recovery<'_> {
             let path = format!("{path}, power lost at operation {cut} of the opening");
             let (told, phase) = (self.told, course.phase(cut));
             judge(Crash { disk: &dying.disk, told, phase, path: path.clone(), seed: None }, self.workload)?;
-            if deeper > 0 && cut % 4 == 0 {
-                let survival = if cut % 8 == 0 { Survival::Everything } else { Survival::Random(cut) };
+            if deeper > 0 {
+                let survival = if cut % 2 == 0 { Survival::Everything } else { Survival::Random(cut) };
                 let next = dying.disk.crash(&survival);
                 self.lose_again(&next, (&format!("{path}, {survival:?} survives"), deeper - 1), cut, judge)?;
             }

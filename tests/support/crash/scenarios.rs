@@ -29,6 +29,9 @@ pub(crate) fn all() -> Vec<Scenario> {
         killed(),
         failed_syncs_of_the_log(),
         failed_syncs_of_the_state(),
+        failed_syncs_of_directories(),
+        failed_syncs_in_a_creation(),
+        failed_syncs_in_a_recovery(),
         recovery(),
         third_loss(),
         lives(),
@@ -96,7 +99,7 @@ fn creation() -> Scenario {
 
 /// A creation is interrupted, and so is what the next opening makes of it.
 fn creation_lost_twice() -> Scenario {
-    let twice = Ordeal::LossInRecovery { every: 5, thrice: false };
+    let twice = Ordeal::LossInRecovery { every: 1, thrice: false };
     Scenario { ordeal: twice, ..scenario("creation, twice", quiet(), None, Vec::new()) }.in_openings()
 }
 
@@ -158,6 +161,13 @@ fn rollover() -> Scenario {
 
 /// Every fold is a checkpoint, and what it makes unneeded is removed at once.
 fn removal() -> Scenario {
+    let (limits, script) = removing();
+    let lacks = vec![(Creation, MADE_BEFORE), (Fold, EVERY_FOLD)];
+    Scenario { lacks, ..scenario("removal", limits, Some(2), script) }
+}
+
+/// Limits under which segments come and go, and work that makes them.
+pub(crate) fn removing() -> (Limits, Vec<Step>) {
     let mut limits = quiet();
     // A fold is of more than one segment, so that what it makes unneeded was needed until then.
     limits.fold_bytes = 6000;
@@ -167,8 +177,7 @@ fn removal() -> Scenario {
     let mut script = creates(1..=2);
     script.extend((3..=8).map(|id| one(id, Kind::Large(1800))));
     script.extend([Step::Idle, Step::Reopen, one(9, Kind::Large(1800)), Step::Idle, one(10, Kind::Create)]);
-    let lacks = vec![(Creation, MADE_BEFORE), (Fold, EVERY_FOLD)];
-    Scenario { lacks, ..scenario("removal", limits, Some(2), script) }
+    (limits, script)
 }
 
 /// Receipts that are forgotten at once give their key to the next one, and operations that ignore an error give nothing.
@@ -233,6 +242,34 @@ fn failed_syncs_of_the_state() -> Scenario {
     scenario.lacking(&[Creation], MADE_BEFORE).lacking(&none, NO_SUCH_SYNC)
 }
 
+/// Segments come and go, and what is done to their names may be in the cache only.
+fn failed_syncs_of_directories() -> Scenario {
+    let (limits, mut script) = removing();
+    script.extend((11..=20).map(|id| one(id, Kind::Large(1800))));
+    let ordeal = Ordeal::FailedDirectorySync;
+    let none = [Creation, Append, Synced, Fold, Checkpoint, CatchingUp];
+    let scenario = Scenario { ordeal, lacks: Vec::new(), ..scenario("failed sync, names", limits, Some(2), script) };
+    scenario.lacking(&none, NO_SUCH_SYNC)
+}
+
+/// A name of the creation may be in the cache only.
+fn failed_syncs_in_a_creation() -> Scenario {
+    let script = vec![one(1, Kind::Create), Step::Reopen, one(2, Kind::Create)];
+    let scenario = scenario("failed sync, creation", quiet(), None, script);
+    let none = [Append, Synced, Fold, Checkpoint, CatchingUp];
+    Scenario { ordeal: Ordeal::FailedDirectorySync, ..scenario }.lacking(&none, NO_SUCH_SYNC)
+}
+
+/// The name of a recovery's own segment, with copies in it, may be in the cache only.
+fn failed_syncs_in_a_recovery() -> Scenario {
+    let (limits, script) = mixed();
+    let scenario = scenario("failed sync, recovery", limits, Some(1), script);
+    Scenario { ordeal: Ordeal::FailedDirectorySyncInRecovery, ..scenario }
+        .in_openings()
+        .lacking(&[Creation], MADE_BEFORE)
+        .lacking(&[CatchingUp], NO_SUCH_SYNC)
+}
+
 /// A disk that lies: not a scenario of the table, since it must be found out.
 pub(crate) fn lying_disk() -> Scenario {
     Scenario { ordeal: Ordeal::LyingSyncs { of: "log/" }, ..scenario("lying disk", quiet(), Some(1), creates(1..=4)) }
@@ -265,6 +302,6 @@ fn lives() -> Scenario {
     let mut limits = harness::limits();
     limits.segment_bytes_first = SEGMENT_BYTES;
     limits.checkpoint_log_bytes = 6000;
-    let ordeal = Ordeal::Lives { count: 4500 };
+    let ordeal = Ordeal::Lives { count: 2200 };
     Scenario { ordeal, lacks: Vec::new(), ..scenario("long lives", limits, None, Vec::new()) }
 }

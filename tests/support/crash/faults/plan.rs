@@ -81,6 +81,43 @@ pub(crate) struct Figures {
     pub(crate) close: u64,
     /// The store stopped until it was reopened.
     pub(crate) stopped: u64,
+    /// A call did fail, and what it was about.
+    pub(crate) struck: u64,
+    pub(crate) struck_removals: u64,
+    pub(crate) struck_preparations: u64,
+    pub(crate) struck_directories: u64,
+}
+
+/// Which calls failed in a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Struck {
+    any: bool,
+    /// Of a segment under its own name.
+    removal: bool,
+    /// The creation of a segment under its temporary name, or the rename to its own.
+    preparation: bool,
+    /// A sync of the directory of segments.
+    directory: bool,
+}
+
+impl Struck {
+    /// As the trace tells.
+    pub(super) fn on(disk: &SimDisk) -> Self {
+        let failed: Vec<String> = disk.trace().into_iter().filter(|call| is_failed(call)).collect();
+        let any = |parts: &[&str]| failed.iter().any(|call| parts.iter().all(|part| call.contains(part)));
+        Self {
+            any: disk.faults_struck() > 0,
+            removal: any(&[": Remove log/", ".seg"]),
+            preparation: any(&[": Create log/", ".seg.new"]) || any(&[": Rename log/", ".seg.new"]),
+            directory: any(&[": SyncDir log"]),
+        }
+    }
+}
+
+/// A call that failed ends with the error behind an arrow; a rename has an arrow between its names as well.
+fn is_failed(call: &str) -> bool {
+    let arrows = call.matches(" -> ").count();
+    arrows > usize::from(call.contains(": Rename "))
 }
 
 impl Figures {
@@ -92,9 +129,13 @@ impl Figures {
         self.open += other.open;
         self.close += other.close;
         self.stopped += other.stopped;
+        self.struck += other.struck;
+        self.struck_removals += other.struck_removals;
+        self.struck_preparations += other.struck_preparations;
+        self.struck_directories += other.struck_directories;
     }
 
-    pub(super) fn one(noticed: Option<Noticed>, stopped: bool) -> Self {
+    pub(super) fn one(noticed: Option<Noticed>, stopped: bool, struck: Struck) -> Self {
         let is = |wanted| u64::from(noticed == wanted);
         Self {
             tried: 1,
@@ -104,6 +145,10 @@ impl Figures {
             open: is(Some(Noticed::Open)),
             close: is(Some(Noticed::Close)),
             stopped: u64::from(stopped),
+            struck: u64::from(struck.any),
+            struck_removals: u64::from(struck.removal),
+            struck_preparations: u64::from(struck.preparation),
+            struck_directories: u64::from(struck.directory),
         }
     }
 }
