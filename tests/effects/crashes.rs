@@ -95,7 +95,7 @@ struct Ability {
 }
 
 const ABILITIES: [Ability; 5] = [
-    Ability { name: "keys", provider: keyed, settles: true, deduplicates: true, bars: false },
+    Ability { name: "keys", provider: || keyed().attempts_max(20), settles: true, deduplicates: true, bars: false },
     Ability {
         name: "look-up with a bound",
         provider: || blind().look_up(LookUpMeaning::NotAppliedAfter(2 * TRAVEL)),

@@ -185,3 +185,20 @@ fn identities_differ_within_an_operation_and_are_the_same_in_every_run() {
     assert_ne!(first[0], first[1]);
     assert_eq!(first, ids());
 }
+
+#[test]
+fn an_operation_that_is_erased_while_it_is_accepted_stays_erased_and_its_effect_is_settled() {
+    let mut bed = bed(keyed);
+    let receipt = pay(bed.store(), "k").unwrap();
+    let erase = counterfoil::Erase::operation(receipt.slot().clone());
+    bed.store().erase(&erase, Some("ann"), "asked for", |_| ()).unwrap();
+    assert!(matches!(pay(bed.store(), "k"), Err(Error::Gone(_))));
+    let bank = Bank::default();
+    settle(&bank.dispatcher(bed.store()));
+    assert_eq!(bank.payloads(), ["12.00"], "what was to be sent is sent");
+    assert_eq!(effect(bed.store()).phase, EffectPhase::Applied);
+    assert_eq!(order(bed.store(), "k").as_deref(), Some("paid"));
+    bed.crash_and_reopen(&Survival::Nothing).unwrap();
+    assert!(matches!(pay(bed.store(), "k"), Err(Error::Gone(_))), "known, and never executed again");
+    bed.store().assert_sound();
+}

@@ -51,10 +51,12 @@ pub(in crate::store) fn effect_by_id(
     Ok(get_system(rows, System::Effects, &key)?.map(|row| (key, row)))
 }
 
-/// Whether the receipt of an effect's operation is still there, and whether it waits for its effects.
-fn receipt_of(rows: &impl Rows, row: &EffectRow, sequence: u64) -> Result<Option<Outcome>, ApplyError> {
+/// The receipt of an effect's operation, if it is still there: whether it waits for its effects, and whether it is erased.
+fn receipt_of(rows: &impl Rows, row: &EffectRow, sequence: u64) -> Result<Option<(Outcome, bool)>, ApplyError> {
     Ok(match get_system::<SlotRow>(rows, System::Slots, &row.slot_key)? {
-        Some(SlotRow::Receipt(receipt)) if receipt.position.sequence == sequence => Some(receipt.outcome),
+        Some(SlotRow::Receipt(receipt)) if receipt.position.sequence == sequence => {
+            Some((receipt.outcome, receipt.reply_erased))
+        }
         Some(SlotRow::Receipt(_) | SlotRow::Claim(_)) | None => None,
     })
 }
@@ -178,7 +180,7 @@ impl<'a> Effects<'a> {
             row.decided_by.clone_from(&record.decided_by);
             row.reason.clone_from(&record.reason);
         }
-        self.replace(changes, &key, &old, &row, resolving)
+        self.replace(changes, &key, &old, row, resolving)
     }
 
     pub(super) fn callback(&mut self, changes: &mut Changes, record: &CallbackRecord) -> Result<(), ApplyError> {
@@ -203,11 +205,11 @@ impl<'a> Effects<'a> {
         match record.verdict {
             CallbackVerdict::Applied => {
                 self.take_callback(&mut row, record);
-                self.replace(changes, &key, &old, &row, false)
+                self.replace(changes, &key, &old, row, false)
             }
             CallbackVerdict::Disputed => {
                 row.dispute = Some(record.report.clone());
-                self.replace(changes, &key, &old, &row, false)
+                self.replace(changes, &key, &old, row, false)
             }
             CallbackVerdict::Parked | CallbackVerdict::Seen | CallbackVerdict::Stale => Ok(()),
         }
@@ -232,7 +234,7 @@ impl<'a> Effects<'a> {
         changes: &mut Changes,
         key: &[u8],
         old: &EffectRow,
-        row: &EffectRow,
+        row: EffectRow,
         resolving: bool,
     ) -> Result<(), ApplyError> {
         let order = order_prefix(old);
@@ -249,16 +251,20 @@ impl<'a> Effects<'a> {
             self.wake_next(changes, &order)?;
         }
         let sequence = sequence_of_effect(key);
-        let receipt = if row.is_final() { receipt_of(self.rows, row, sequence)? } else { Some(Outcome::Completed) };
-        if receipt.is_none() && row.dispute.is_none() {
-            return self.remove(changes, key, row);
+        let is_final = row.is_final();
+        let receipt = if is_final { receipt_of(self.rows, &row, sequence)? } else { Some((Outcome::Completed, false)) };
+        let mut row = row;
+        match receipt {
+            None if row.dispute.is_none() => return self.remove(changes, key, &row),
+            Some((_, true)) => row.erase(),
+            Some((_, false)) | None => {}
         }
-        self.put_reference(changes, row, key);
-        changes.put_system(System::Effects, key, row);
+        self.put_reference(changes, &row, key);
+        changes.put_system(System::Effects, key, &row);
         if heads {
-            put_due(changes, row, key);
+            put_due(changes, &row, key);
         }
-        if settled && !resolving && receipt == Some(Outcome::Accepted) {
+        if settled && !resolving && receipt.is_some_and(|(outcome, _)| outcome == Outcome::Accepted) {
             let others = effects_of(self.rows, sequence)?;
             if others.iter().all(|(other, row)| other == key || row.is_final()) {
                 put_continuation(changes, &row.slot_key, sequence);
@@ -322,6 +328,18 @@ pub(super) fn remove_final(
     for (key, row) in effects_of(rows, sequence)? {
         if row.is_final() && row.dispute.is_none() {
             effects.remove(changes, &key, &row)?;
+        }
+    }
+    Ok(())
+}
+
+/// Empties what was said by and to providers. An open effect keeps its payload, which is still to be sent, until it is
+/// final.
+pub(super) fn erase_effects(rows: &Overlay, changes: &mut Changes, sequence: u64) -> Result<(), ApplyError> {
+    for (key, mut row) in effects_of(rows, sequence)? {
+        if row.is_final() {
+            row.erase();
+            changes.put_system(System::Effects, &key, &row);
         }
     }
     Ok(())

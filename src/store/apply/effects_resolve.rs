@@ -37,7 +37,10 @@ pub(super) fn collect_resolve(
         usage.reply_went(tenant, &old);
     }
     usage.went(tenant, &slot_key);
-    usage.came(tenant, &slot_key, reply.len() as u64);
+    // What was erased while it was accepted stays erased.
+    let erased = old.reply_erased;
+    let reply_bytes = if erased { 0 } else { reply.len() as u64 };
+    usage.came(tenant, &slot_key, reply_bytes);
     usage.collect(rows, changes)?;
     let row = ReceiptRow {
         outcome: completion.outcome,
@@ -46,14 +49,16 @@ pub(super) fn collect_resolve(
         replay_until_ms: completion.replay_until_ms,
         refuse_until_ms: completion.refuse_until_ms,
         allowed_until_ms: completion.allowed_until_ms,
-        reply_bytes: reply.len() as u64,
-        reply_erased: false,
+        reply_bytes,
+        reply_erased: erased,
         body_dropped: completion.body_dropped,
         redacted: completion.redacted,
-        resource_id: completion.reply.resource_id.clone(),
+        resource_id: completion.reply.resource_id.clone().filter(|_| !erased),
         ..old
     };
-    changes.put(System::Replies.id(), &sequence_key(sequence), Bytes::from(reply));
+    if !erased {
+        changes.put(System::Replies.id(), &sequence_key(sequence), Bytes::from(reply));
+    }
     let expiry = ExpiryRow { key: slot_key.clone(), tier: Tier::Replay, refuse_until_ms: completion.refuse_until_ms };
     changes.put_system(System::Expiry, &expiry_key(completion.replay_until_ms, sequence), &expiry);
     changes.put_system(System::Slots, &slot_key, &SlotRow::Receipt(row));

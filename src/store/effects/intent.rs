@@ -83,7 +83,7 @@ impl Provider {
     /// A provider that can do nothing special. Its name has 1 to 64 bytes of `a-z A-Z 0-9 _ . -`.
     pub fn new(name: impl Into<String>) -> Self {
         let abilities = ProviderAbilities { dedupe_window_ms: None, lookup: LookUpAbility::None, callbacks: false };
-        Self { name: name.into(), abilities, attempts_max: 8, callbacks_kept: Duration::from_secs(7 * 24 * 3600) }
+        Self { name: name.into(), abilities, attempts_max: 64, callbacks_kept: Duration::from_secs(7 * 24 * 3600) }
     }
 
     /// It answers a second request with the same identity from the first one, for this long after that came. An uncertain
@@ -110,7 +110,8 @@ impl Provider {
         self
     }
 
-    /// Most attempts for one effect, after which a person is asked. Default 8: with the usual backoff some minutes.
+    /// Most attempts for one effect, after which a person is asked. Default 64: with the usual backoff
+    /// half an hour, so that an outage of a provider does not turn everything into work for people.
     pub fn attempts_max(mut self, attempts: u32) -> Self {
         self.attempts_max = attempts;
         self

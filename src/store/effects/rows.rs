@@ -112,6 +112,14 @@ impl EffectRow {
         self.since_ms = now_ms;
     }
 
+    /// Takes out what was said, and leaves what was done.
+    pub(in crate::store) fn erase(&mut self) {
+        self.intent.payload.clear();
+        for report in [&mut self.report, &mut self.dispute].into_iter().flatten() {
+            report.body.clear();
+        }
+    }
+
     pub(in crate::store) const fn is_final(&self) -> bool {
         matches!(self.phase, PhaseRow::Applied | PhaseRow::Refused)
     }
