@@ -11,9 +11,11 @@ mod apply;
 mod backup;
 mod batch;
 mod builder;
+mod claims;
 mod clock;
 mod compact;
 mod counters;
+mod effects;
 mod erase;
 mod explain;
 mod export;
@@ -73,8 +75,14 @@ use crate::protocol::minted::minted_at;
 
 pub use backup::{Backup, BackupError};
 pub use builder::StoreBuilder;
+pub use claims::{Claim, ClaimAnswer, ClaimDecision, ClaimStatus, Holder};
 pub use clock::ClockAccepted;
 pub use compact::Compacted;
+pub(crate) use effects::dispatch::{CallEnd, Lease, Want};
+pub use effects::intent::{EffectId, Intent, LookUpMeaning, Provider};
+pub use effects::list::{EffectDecision, EffectPhase, EffectStatus};
+pub use effects::report::{Report, ReportAnswer};
+pub use effects::settle::{Settled, SettledEffect};
 pub use erase::{Erase, Erased, Erasure};
 pub use explain::{Explanation, KeyActivity, KeyEvent, KeyEventKind, NextAnswer};
 #[cfg(feature = "admin")]
