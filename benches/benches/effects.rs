@@ -69,7 +69,7 @@ fn dispatched(path: &Path, concurrency: usize) -> Result<f64, Box<dyn Error>> {
     let dispatcher = start(&store, concurrency)?;
     // A sending and a resolution for each.
     for _ in 0..2 * DISPATCHED {
-        drop(log.next()?);
+        drop(log.next().ok_or("the log has ended")??);
     }
     let took = started.elapsed();
     dispatcher.stop();
@@ -87,7 +87,7 @@ fn resolved(path: &Path) -> Result<Vec<Duration>, Box<dyn Error>> {
         drop(store.execute(PAY.request("acme", "alice", number.to_be_bytes())?.json(&number)?, plan)?);
         let started = Instant::now();
         for _ in 0..3 {
-            drop(log.next()?);
+            drop(log.next().ok_or("the log has ended")??);
         }
         times.push(started.elapsed());
     }
@@ -108,7 +108,7 @@ fn recovered(path: &Path) -> Result<(Duration, Duration), Box<dyn Error>> {
     let opened = started.elapsed();
     let mut log = store.log(LogStart::Now)?;
     let dispatcher = start(&store, 16)?;
-    drop(log.next()?);
+    drop(log.next().ok_or("the log has ended")??);
     let first = started.elapsed();
     dispatcher.stop();
     drop(log);
