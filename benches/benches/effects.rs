@@ -51,7 +51,7 @@ fn accept(store: &Store, count: u64) -> Result<(), Box<dyn Error>> {
     while number < count {
         let end = count.min(number + 500);
         let tickets: Result<Vec<_>, Box<dyn Error>> = (number..end)
-            .map(|number| Ok(store.submit(PAY.request("acme", "alice", number.to_be_bytes())?.json(&number)?, plan)?))
+            .map(|number| Ok(store.submit(PAY.request("acme", "alice", number.to_string())?.json(&number)?, plan)?))
             .collect();
         for ticket in tickets? {
             drop(ticket.wait()?);
@@ -84,7 +84,7 @@ fn resolved(path: &Path) -> Result<Vec<Duration>, Box<dyn Error>> {
     let mut log = store.log(LogStart::Now)?;
     let mut times = Vec::new();
     for number in 0..RESOLVED {
-        drop(store.execute(PAY.request("acme", "alice", number.to_be_bytes())?.json(&number)?, plan)?);
+        drop(store.execute(PAY.request("acme", "alice", number.to_string())?.json(&number)?, plan)?);
         let started = Instant::now();
         for _ in 0..3 {
             drop(log.next().ok_or("the log has ended")??);
