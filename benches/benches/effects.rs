@@ -51,7 +51,7 @@ fn accept(store: &Store, count: u64) -> Result<(), Box<dyn Error>> {
     while number < count {
         let end = count.min(number + 500);
         let tickets: Result<Vec<_>, Box<dyn Error>> = (number..end)
-            .map(|number| Ok(store.submit(PAY.request("acme", "alice", number.to_be_bytes())?.json(&number)?, plan)?))
+            .map(|number| Ok(store.submit(PAY.request("acme", "alice", number.to_string())?.json(&number)?, plan)?))
             .collect();
         for ticket in tickets? {
             drop(ticket.wait()?);
@@ -69,7 +69,7 @@ fn dispatched(path: &Path, concurrency: usize) -> Result<f64, Box<dyn Error>> {
     let dispatcher = start(&store, concurrency)?;
     // A sending and a resolution for each.
     for _ in 0..2 * DISPATCHED {
-        drop(log.next()?);
+        drop(log.next().ok_or("the log has ended")??);
     }
     let took = started.elapsed();
     dispatcher.stop();
@@ -84,10 +84,10 @@ fn resolved(path: &Path) -> Result<Vec<Duration>, Box<dyn Error>> {
     let mut log = store.log(LogStart::Now)?;
     let mut times = Vec::new();
     for number in 0..RESOLVED {
-        drop(store.execute(PAY.request("acme", "alice", number.to_be_bytes())?.json(&number)?, plan)?);
+        drop(store.execute(PAY.request("acme", "alice", number.to_string())?.json(&number)?, plan)?);
         let started = Instant::now();
         for _ in 0..3 {
-            drop(log.next()?);
+            drop(log.next().ok_or("the log has ended")??);
         }
         times.push(started.elapsed());
     }
@@ -108,7 +108,7 @@ fn recovered(path: &Path) -> Result<(Duration, Duration), Box<dyn Error>> {
     let opened = started.elapsed();
     let mut log = store.log(LogStart::Now)?;
     let dispatcher = start(&store, 16)?;
-    drop(log.next()?);
+    drop(log.next().ok_or("the log has ended")??);
     let first = started.elapsed();
     dispatcher.stop();
     drop(log);

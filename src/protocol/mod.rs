@@ -3,6 +3,7 @@
 #[cfg(feature = "store")]
 pub(crate) mod admission;
 #[cfg(any(feature = "call", feature = "store"))]
+#[cfg_attr(not(feature = "call"), expect(unreachable_pub, reason = "the caller's side shows it to users"))]
 pub(crate) mod backoff;
 #[cfg(feature = "store")]
 pub(crate) mod canonical;

@@ -32,6 +32,7 @@ mod metrics;
 mod mutation;
 mod open;
 mod open_error;
+mod own;
 mod poison;
 mod published;
 mod queue;
@@ -104,7 +105,7 @@ pub use tx::Tx;
 pub use verify::{Problem, VerifyReport};
 
 use admit::{Prepared, Verdict};
-use job::{Job, OperationJob, OwnContext, OwnJob, WriteJob};
+use job::{Job, OperationJob, WriteJob};
 use open::StartError;
 use queue::Refusal;
 use run::{Engines, Run};
@@ -363,23 +364,6 @@ impl Store {
         let position = self.wait(ticket)?;
         let value = value.lock().take().expect("a closure that succeeded has put its value");
         Ok(Written { value, position })
-    }
-
-    /// Commits a change of the store's own, and waits for it, also for room in the queue.
-    fn commit_own(
-        &self,
-        work: impl FnOnce(OwnContext<'_>) -> Result<Vec<Body>, Error> + Send + 'static,
-    ) -> Result<Option<Position>, Error> {
-        let shared = self.shared();
-        if reentry::inside(shared.number) {
-            return Err(Error::Reentrant);
-        }
-        if let Some(stopped) = shared.poison.get() {
-            return Err(Error::Poisoned(stopped.cause.clone()));
-        }
-        let (ticket, responder) = ticket::pair(shared.number);
-        self.enqueue(Job::Own(OwnJob { work: Box::new(work), responder }), 0, Some(Duration::MAX))?;
-        self.wait(ticket)
     }
 
     /// Reads a snapshot: everything durable now, nothing that comes later.

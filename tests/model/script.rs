@@ -128,7 +128,7 @@ impl Script {
                 let (outcome, reply) = match decision {
                     Decision::Reply(reply) => (Outcome::Completed, reply),
                     Decision::Reject(reply) => (Outcome::Rejected, reply),
-                    Decision::Accept(_) => unreachable!("no script of the model accepts"),
+                    Decision::Accept(reply) => (Outcome::Accepted, reply),
                 };
                 Ran::Kept { outcome, reply, seen, draft }
             }
