@@ -94,6 +94,8 @@ impl Told {
                 self.not_executed.remove(&op.id);
                 &mut self.unknown
             }
+            // It speaks of this attempt only: one before it may have been executed.
+            Execution::NotExecuted if self.unknown.contains_key(&op.id) => &mut self.unknown,
             Execution::NotExecuted | Execution::Executed => &mut self.not_executed,
         };
         if !self.receipts.contains_key(&op.id) {
