@@ -52,6 +52,8 @@ pub mod call;
 #[cfg(feature = "store")]
 mod disk;
 #[cfg(feature = "store")]
+pub mod effect;
+#[cfg(feature = "store")]
 mod log;
 #[cfg(any(feature = "call", feature = "store"))]
 mod protocol;
@@ -66,15 +68,16 @@ pub use base::clock::{Clock, SystemClock};
 pub use base::histogram::{Distribution, Histogram};
 pub use base::invalid::Invalid;
 pub use base::limits::{
-    ACTOR_BYTES_MAX, CONTENT_TYPE_BYTES_MAX, KEY_BYTES_MAX, OPERATION_BYTES_MAX, OPERATION_VERSIONS_MAX,
-    RECORD_BYTES_CEILING, REPLY_HEADERS_MAX, RESOURCE_ID_BYTES_MAX, TENANT_BYTES_MAX, TRACE_ID_BYTES_MAX,
+    ACTOR_BYTES_MAX, CONTENT_TYPE_BYTES_MAX, INTENT_BYTES_MAX, INTENTS_MAX, KEY_BYTES_MAX, OPERATION_BYTES_MAX,
+    OPERATION_VERSIONS_MAX, RECORD_BYTES_CEILING, REFERENCE_BYTES_MAX, REPLY_HEADERS_MAX, RESOURCE_ID_BYTES_MAX,
+    TENANT_BYTES_MAX, TRACE_ID_BYTES_MAX,
 };
 pub use base::name::{Actor, Key, OperationName, Slot, Tenant};
 pub use base::position::{NotAPosition, Position, TimestampMs};
 
 #[cfg(feature = "store")]
 pub use base::{
-    error::{Error, Execution, Failure, Gone},
+    error::{Error, Execution, Failure, Gone, IntentError},
     limits::Limits,
     operation::{KeyForm, LeaseEnd, Operation, OperationType, Oversize, Request, Retention},
     receipt::{Outcome, Receipt, ReceiptMeta},
@@ -89,9 +92,9 @@ pub use state::{
 };
 #[cfg(feature = "store")]
 pub use store::{
-    Backup, BackupError, Change, ClockAccepted, Compacted, DetachedLog, Entry, EntryKind, Erase, Erased, Erasure,
-    Explanation, ExportError, Exported, KeyActivity, KeyEvent, KeyEventKind, LateRetries, ListedReceipt, LogFollower,
-    LogReadError, LogStart, NextAnswer, OpenError, PositionState, Problem, Quota, RawRow, RawRows, ReadView,
-    ReceiptFilter, Receipts, RestoreOptions, Restored, Stats, Store, StoreBuilder, Swept, TableInfo, TenantUsage,
-    Ticket, Tx, VerifyReport, Written,
+    Backup, BackupError, Change, Claim, ClaimAnswer, ClaimDecision, ClaimStatus, ClockAccepted, Compacted, DetachedLog,
+    Entry, EntryKind, Erase, Erased, Erasure, Explanation, ExportError, Exported, Holder, KeyActivity, KeyEvent,
+    KeyEventKind, LateRetries, ListedReceipt, LogFollower, LogReadError, LogStart, NextAnswer, OpenError,
+    PositionState, Problem, Quota, RawRow, RawRows, ReadView, ReceiptFilter, Receipts, RestoreOptions, Restored, Stats,
+    Store, StoreBuilder, Swept, TableInfo, TenantUsage, Ticket, Tx, VerifyReport, Written,
 };

@@ -103,6 +103,8 @@ fn the_fields_of_the_stores_rows_are_those_that_the_format_lists() {
         assert!(written.len() >= 3, "the fields of {name} are found: {written:?}");
         assert_eq!(documented(&format, name), written, "{name}");
     }
+    let calls = fields("src/store/effects/rows.rs", "struct CallbackRow {", "\n}");
+    assert_eq!(documented(&format, "CallbackRow"), calls);
     let declared = fields("src/state/table/declare.rs", "struct TableDeclaration {", "\n}");
     assert_eq!(documented(&format, "TableDeclaration"), declared);
     let meta = fields("src/state/engine/meta.rs", "enum StoredMeta {", "\n}");

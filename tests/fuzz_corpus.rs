@@ -21,7 +21,7 @@ const TARGETS: [(&str, Target, u64); 6] = [
     ("canonical", layers::canonical, 50_000),
     ("segments", layers::segments, 3_000),
     ("damage", fuzz::damage::damage, 300),
-    ("operations", fuzz::operations::operations, 500),
+    ("operations", fuzz::operations::operations, 50),
 ];
 
 /// Inputs grow by mutation, but not without end.

@@ -6,7 +6,7 @@ mod source;
 use source::{Source, files_below, is_word, read, root, sources};
 
 /// What each layer may name, itself aside. `lib.rs` re-exports and may name all.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("base", &[]),
     ("protocol", &["base"]),
     // The caller's side runs without a store: of the protocol it knows the backoff only, as the next test says.
@@ -18,6 +18,7 @@ const LAYERS: [(&str, &[&str]); 10] = [
     ("admin", &["store", "disk", "base"]),
     // The operator's tool is another crate: it names what users see.
     ("bin", &[]),
+    ("effect", &["store", "protocol", "base"]),
     ("testing", &["store", "log", "disk", "protocol", "base"]),
 ];
 

@@ -108,7 +108,7 @@ impl Desk {
         }
         let wanted = body.clone();
         let made = self.store.write(move |tx| create(tx, &customer, &wanted))?;
-        let (Decision::Reply(reply) | Decision::Reject(reply)) = made.value;
+        let (Decision::Reply(reply) | Decision::Reject(reply) | Decision::Accept(reply)) = made.value;
         let (status, answer) = (reply.status(), text(&reply));
         self.keep(slot, Kept { request: body, status, body: answer.clone() })?;
         Ok(Answer { id, status, replayed: false, body: answer })

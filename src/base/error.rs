@@ -105,6 +105,10 @@ pub enum Error {
     /// A claim on the slot ended without an answer. *Unknown.* Somebody has to find out what its holder did.
     #[error("a claim on the operation ended without an answer; its effect is unknown and must be reconciled")]
     NeedsReconciliation,
+    /// The holder of a claim comes back after its lease has ended, or another holds the claim by now. *Not executed* by this
+    /// submission. What it reported is kept in the log; whoever decides about the claim should look at it.
+    #[error("the lease on the claim has ended or another holds it; not executed, the evidence is kept")]
+    LeaseLost,
     /// The replay guard said no. *Not executed* by this submission; whether there is a receipt is not told.
     #[error("access to this operation is denied; not executed")]
     Denied,
@@ -121,6 +125,10 @@ pub enum Error {
     /// The closure ignored an error of a table handle and went on. *Not executed*; the key stays free.
     #[error("a table refused a call inside the operation: {0}; not executed, the key is free")]
     Table(String),
+    /// An intent was refused, and the closure went on; or the operation was accepted without one. *Not executed*; the key
+    /// stays free.
+    #[error("{0}; not executed, the key is free")]
+    Intent(#[from] IntentError),
     /// The operation's outcome is above a limit. *Not executed*; the key stays free. The same input does it again.
     #[error("{what} has {actual}, above the limit of {limit}; not executed, the key is free")]
     Limit {
@@ -202,6 +210,8 @@ impl Error {
             | Self::Invalid(_)
             | Self::Undeclared { .. }
             | Self::Overloaded
+            | Self::Intent(_)
+            | Self::LeaseLost
             | Self::DeadlineExceeded
             | Self::Cancelled
             | Self::DiskFull(_)
@@ -236,6 +246,8 @@ impl Error {
             | Self::Denied
             | Self::Panicked { .. }
             | Self::Table(_)
+            | Self::Intent(_)
+            | Self::LeaseLost
             | Self::Limit { .. }
             | Self::Invalid(_)
             | Self::Undeclared { .. }
@@ -243,6 +255,41 @@ impl Error {
             | Self::Corrupt(_) => false,
         }
     }
+}
+
+/// Why an intent was refused. Sticky: the operation fails, whatever its closure returns.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IntentError {
+    /// The provider was not declared when the store was opened.
+    #[error("provider {0:?} was not declared when the store was opened")]
+    UnknownProvider(String),
+    /// The payload or a name is above its limit.
+    #[error("{what} of an intent has {bytes} bytes, above the limit of {bytes_max}")]
+    TooLong {
+        /// What is too long.
+        what: &'static str,
+        /// How long it is.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// One operation plans more than [`INTENTS_MAX`](crate::INTENTS_MAX).
+    #[error("an operation plans more than {0} intents")]
+    TooMany(usize),
+    /// A plain write has no receipt to which an intent could belong.
+    #[error("an intent needs an operation: a plain write has no identity")]
+    OutsideOperation,
+    /// The operation was accepted and plans nothing, so that nothing would ever finish it.
+    #[error("the operation was accepted without an intent that could finish it")]
+    AcceptedWithoutIntent,
+    /// The operation was accepted and its type has no continuation, so that nothing would ever finish it.
+    #[error("the operation was accepted and its type has no continuation")]
+    NoContinuation,
+    /// An effect of an earlier operation under the same key and with the same request is not settled yet. That operation's
+    /// receipt was forgotten meanwhile.
+    #[error("an earlier effect of the same identity is not settled yet")]
+    StillOpen,
 }
 
 /// A closure's own error, whatever its type. Made by `?` or `into()` from any error.

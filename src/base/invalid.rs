@@ -33,6 +33,9 @@ pub enum Invalid {
         /// What it should be.
         form: &'static str,
     },
+    /// A lease is shorter than a millisecond.
+    #[error("a lease must be at least one millisecond")]
+    Lease,
     /// The request has no canonical form, so it has no digest.
     #[error("the request has no canonical form: {0}")]
     Request(String),

@@ -19,6 +19,13 @@ pub const RESOURCE_ID_BYTES_MAX: usize = 512;
 pub const CONTENT_TYPE_BYTES_MAX: usize = 256;
 /// Most headers in one reply.
 pub const REPLY_HEADERS_MAX: usize = 64;
+/// Most bytes of an intent's payload, and of what a provider answers: they are kept in memory until they are folded, and
+/// written again with every attempt.
+pub const INTENT_BYTES_MAX: usize = 64 * 1024;
+/// Most intents of one operation.
+pub const INTENTS_MAX: usize = 64;
+/// Most bytes of a provider's reference, of the id of a delivery, and of the key of an order.
+pub const REFERENCE_BYTES_MAX: usize = 256;
 /// Most earlier versions that one operation may still accept: each costs a digest at every submission.
 pub const OPERATION_VERSIONS_MAX: usize = 8;
 

@@ -84,6 +84,12 @@ impl Receipt {
         self.meta.outcome == Outcome::Rejected
     }
 
+    /// The operation was accepted and finishes later: ask again with the same key.
+    #[must_use]
+    pub fn is_accepted(&self) -> bool {
+        self.meta.outcome == Outcome::Accepted
+    }
+
     /// Whose receipt it is.
     #[must_use]
     pub const fn slot(&self) -> &Slot {

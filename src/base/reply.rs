@@ -63,6 +63,12 @@ impl Reply {
         Self::with_status(201)
     }
 
+    /// Status 202, the usual one of an operation that was accepted and finishes later.
+    #[must_use]
+    pub const fn accepted() -> Self {
+        Self::with_status(202)
+    }
+
     /// Status 409, the usual one of a business "no".
     #[must_use]
     pub const fn refused() -> Self {
@@ -221,6 +227,10 @@ pub enum Decision {
     Reply(Reply),
     /// A business "no": drop the mutation and store the reply, so that a retry hears the same "no".
     Reject(Reply),
+    /// Keep the mutation and answer that the operation was accepted: it goes on with its intents. When all its effects are
+    /// final, the continuation of its type ([`StoreBuilder::continuation`](crate::StoreBuilder::continuation)) finishes
+    /// it, and from then on a retry gets the finished reply. Until then the receipt does not expire.
+    Accept(Reply),
 }
 
 impl From<Reply> for Decision {

@@ -1,4 +1,4 @@
-//! Keyed hashes: of a scope, of a request, and later of an effect. One secret, separate contexts.
+//! Keyed hashes: of a scope, of a request, and of an effect. One secret, separate contexts.
 
 use std::fmt;
 
@@ -28,6 +28,7 @@ pub(crate) struct ScopeHash(pub(crate) [u8; 16]);
 pub(crate) struct HashKeys {
     scope: [u8; 32],
     digest: [u8; 32],
+    effect: [u8; 32],
 }
 
 impl fmt::Debug for HashKeys {
@@ -41,6 +42,7 @@ impl HashKeys {
         Self {
             scope: blake3::derive_key("counterfoil 2026 scope of a slot v1", secret),
             digest: blake3::derive_key("counterfoil 2026 digest of a request v1", secret),
+            effect: blake3::derive_key("counterfoil 2026 identity of an effect v1", secret),
         }
     }
 
@@ -57,6 +59,22 @@ impl HashKeys {
     /// The digest of a request under every version that its operation type accepts, the current one first.
     pub(crate) fn digests(&self, operation: &Operation) -> Vec<(u32, Digest)> {
         operation.operation_type.versions().map(|version| (version, self.digest(operation, version))).collect()
+    }
+
+    /// The identity of an effect. Nothing goes in that a restore would use again: no sequence, no epoch, no time.
+    pub(crate) fn effect(
+        &self,
+        store_id: &[u8; 16],
+        scope: &[u8; 16],
+        key: &[u8],
+        digest: &[u8; 32],
+        ordinal: u32,
+    ) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.effect);
+        for part in [&store_id[..], scope, key, digest, &ordinal.to_le_bytes()] {
+            update_with_length(&mut hasher, part);
+        }
+        *hasher.finalize().as_bytes()
     }
 
     fn digest(&self, operation: &Operation, version: u32) -> Digest {
@@ -107,6 +125,24 @@ mod tests {
         let a = Slot::new("t", "a", "op", "k1").unwrap();
         let b = Slot::new("t", "a", "op", "k2").unwrap();
         assert_eq!(keys(1).scope(&a), keys(1).scope(&b));
+    }
+
+    #[test]
+    fn an_effect_depends_on_store_slot_request_and_ordinal_and_on_nothing_else() {
+        let of = |secret, store, scope, key: &[u8], digest, ordinal| {
+            keys(secret).effect(&[store; 16], &[scope; 16], key, &[digest; 32], ordinal)
+        };
+        let base = of(1, 1, 1, b"k", 1, 0);
+        assert_eq!(base, of(1, 1, 1, b"k", 1, 0));
+        let others = [
+            of(2, 1, 1, b"k", 1, 0),
+            of(1, 2, 1, b"k", 1, 0),
+            of(1, 1, 2, b"k", 1, 0),
+            of(1, 1, 1, b"l", 1, 0),
+            of(1, 1, 1, b"k", 2, 0),
+            of(1, 1, 1, b"k", 1, 1),
+        ];
+        assert!(others.iter().all(|other| *other != base));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::log::PrepareError;
 
 use super::admit::{Prepared, Verdict};
 use super::batch::Member;
-use super::job::{Job, OperationJob, OwnJob, WriteJob};
+use super::job::{EffectJob, Job, OperationJob, OwnJob, WriteJob};
 use super::poison::Stopped;
 use super::reentry;
 use super::shared::Shared;
@@ -118,6 +118,10 @@ pub(super) fn to_late_comer(shared: &Shared, stopped: &Stopped, job: Job) {
         Job::Write(WriteJob { closure, responder }) => {
             responder.answer(Err(Error::Poisoned(stopped.cause.clone())));
             reentry::drop_quietly(closure);
+        }
+        Job::Effect(EffectJob { work, responder }) => {
+            responder.answer(Err(Error::Poisoned(stopped.cause.clone())));
+            reentry::drop_quietly(work);
         }
         Job::Own(OwnJob { work, responder }) => {
             responder.answer(Err(Error::Poisoned(stopped.cause.clone())));

@@ -7,17 +7,20 @@ use std::time::Duration;
 use crate::base::error::{Error, Failure};
 use crate::base::limits::{CONTENT_TYPE_BYTES_MAX, REPLY_HEADERS_MAX, RESOURCE_ID_BYTES_MAX};
 use crate::base::name::Slot;
-use crate::base::operation::Oversize;
+use crate::base::operation::{OperationType, Oversize};
 use crate::base::position::{Position, TimestampMs};
 use crate::base::receipt::{Outcome, Receipt};
 use crate::base::reply::{Decision, Reply};
 use crate::log::encoded_frame_bytes;
-use crate::log::record::{Body, Completion, OperationRecord, Record, RowChange, SlotRecord, TableChanges, WriteRecord};
+use crate::log::record::{
+    Body, Completion, IntentRecord, OperationRecord, Record, RowChange, SlotRecord, TableChanges, WriteRecord,
+};
 use crate::protocol::retention::{Deadlines, deadlines};
 use crate::state::{MemoryMap, Overlay};
 
 use super::admit::{Prepared, Verdict};
 use super::apply::{FrameFacts, apply};
+use super::effects::intent::IntentBase;
 use super::job::{Job, OperationJob, OwnContext, OwnJob, WriteJob};
 use super::reentry;
 use super::rows::SCOPE_BYTES;
@@ -67,11 +70,11 @@ impl Member {
 /// The submissions behind one sync.
 #[derive(Debug)]
 pub(super) struct Batch<'a> {
-    shared: &'a Shared,
-    overlay: Overlay,
+    pub(super) shared: &'a Shared,
+    pub(super) overlay: Overlay,
     epoch: u64,
-    last_sequence: u64,
-    time: TimestampMs,
+    pub(super) last_sequence: u64,
+    pub(super) time: TimestampMs,
     pub(super) frames: Vec<PendingFrame>,
     pub(super) frame_bytes: u64,
     pub(super) members: Vec<Member>,
@@ -84,9 +87,18 @@ pub(super) struct Batch<'a> {
 }
 
 /// What a closure left behind.
-struct Ran<T> {
-    value: T,
-    writes: MemoryMap,
+pub(super) struct Ran<T> {
+    pub(super) value: T,
+    pub(super) writes: MemoryMap,
+    pub(super) intents: Vec<IntentRecord>,
+}
+
+/// How an operation ends, as it is stored, and what its caller is shown instead of the stored reply.
+pub(super) struct Ended {
+    pub(super) completion: Completion,
+    pub(super) shown: Option<Reply>,
+    pub(super) writes: MemoryMap,
+    pub(super) intents: Vec<IntentRecord>,
 }
 
 impl<'a> Batch<'a> {
@@ -137,6 +149,7 @@ impl<'a> Batch<'a> {
             Job::Operation(job) => self.run_operation(job),
             Job::Write(job) => self.run_write(job),
             Job::Own(job) => self.run_own(job),
+            Job::Effect(job) => self.run_effect(job),
         }
     }
 
@@ -149,7 +162,7 @@ impl<'a> Batch<'a> {
             self.shared.doorkeeper.admit(&self.overlay, &prepared, self.time)
         };
         let answer = match verdict {
-            Verdict::Execute => self.execute(&prepared, remaining, closure),
+            Verdict::Execute => self.execute(&prepared, remaining, None, closure),
             Verdict::Answer(answer) => {
                 reentry::drop_quietly(closure);
                 answer
@@ -158,31 +171,31 @@ impl<'a> Batch<'a> {
         self.members.push(Member::Operation { prepared, responder, answer });
     }
 
-    fn execute(
+    /// Runs an operation, in place of the claim under `claim_fence` if it completes one.
+    pub(super) fn execute(
         &mut self,
         prepared: &Prepared,
         remaining: Option<Duration>,
+        claim_fence: Option<u64>,
         closure: impl FnOnce(&Tx<'_>) -> Result<Decision, Failure>,
     ) -> Result<Receipt, Error> {
         let slot = &prepared.slot;
         let key_bytes = SCOPE_BYTES + slot.key.as_bytes().len();
         // Before the closure runs, which would be for nothing, and again with what its reply adds.
         self.shared.quotas.check(&self.overlay, &slot.tenant, key_bytes as u64)?;
-        let ran = self.run_closure(remaining, closure)?;
-        let (outcome, mut reply, writes) = match ran.value {
-            Decision::Reply(reply) => (Outcome::Completed, reply, ran.writes),
-            Decision::Reject(reply) => (Outcome::Rejected, reply, MemoryMap::new()),
-        };
-        let allowed_for = reply.allowed_for.take();
-        let (reply, shown) = match self.redact(slot, &reply)? {
-            Some(stored) => (stored, Some(reply)),
-            None => (reply, None),
-        };
-        let (reply, body_dropped) = self.check_reply(reply, prepared.operation_type.oversize)?;
-        self.shared.quotas.check(&self.overlay, &slot.tenant, (key_bytes + reply.counted_bytes()) as u64)?;
-        let Deadlines { replay_until, refuse_until, allowed_until } =
-            deadlines(self.time, prepared.operation_type.retention, allowed_for);
         let (operation_version, digest) = prepared.digests[0];
+        let base = IntentBase {
+            scope: prepared.scope.0,
+            key: slot.key.as_bytes().to_vec(),
+            digest: digest.0,
+            first_ordinal: 0,
+        };
+        let ran = self.run_closure(remaining, Some(base), closure)?;
+        let Ended { completion, shown, writes, intents } = self.end(slot, &prepared.operation_type, ran, 0)?;
+        self.refuse_open(&intents)?;
+        let stored_bytes = key_bytes + completion.reply.counted_bytes();
+        self.shared.quotas.check(&self.overlay, &slot.tenant, stored_bytes as u64)?;
+        let body_dropped = completion.body_dropped;
         let record = OperationRecord {
             slot: SlotRecord {
                 scope: prepared.scope.0,
@@ -193,20 +206,12 @@ impl<'a> Batch<'a> {
             },
             digest: digest.0,
             operation_version,
-            completion: Completion {
-                outcome,
-                replay_until_ms: replay_until.0,
-                refuse_until_ms: refuse_until.0,
-                allowed_until_ms: allowed_until.map(|until| until.0),
-                reply,
-                body_dropped,
-                redacted: shown.is_some(),
-            },
+            completion,
             attempt: prepared.attempt,
             trace_id: prepared.trace_id.clone(),
             changes: self.changes(&writes),
-            intents: Vec::new(),
-            claim_fence: None,
+            intents,
+            claim_fence,
         };
         let record = self.add_frame(Body::Operation(record))?;
         self.slots.insert(slot.clone());
@@ -216,6 +221,49 @@ impl<'a> Batch<'a> {
             Some(reply) if !body_dropped => Receipt { reply, ..receipt },
             Some(_) | None => receipt,
         })
+    }
+
+    /// Turns what a closure decided into what is stored. `window_ms` is how long providers of the operation's earlier
+    /// intents know them.
+    pub(super) fn end(
+        &self,
+        slot: &Slot,
+        operation_type: &OperationType,
+        ran: Ran<Decision>,
+        window_ms: u64,
+    ) -> Result<Ended, Error> {
+        let (outcome, mut reply, writes, intents) = match ran.value {
+            Decision::Reply(reply) => (Outcome::Completed, reply, ran.writes, ran.intents),
+            Decision::Reject(reply) => (Outcome::Rejected, reply, MemoryMap::new(), Vec::new()),
+            Decision::Accept(reply) => (Outcome::Accepted, reply, ran.writes, ran.intents),
+        };
+        let allowed_for = reply.allowed_for.take();
+        let (reply, shown) = match self.redact(slot, &reply)? {
+            Some(stored) => (stored, Some(reply)),
+            None => (reply, None),
+        };
+        let (reply, body_dropped) = self.check_reply(reply, operation_type.oversize)?;
+        let mut deadlines = deadlines(self.time, operation_type.retention, allowed_for);
+        if outcome == Outcome::Accepted {
+            self.check_accepted(operation_type, &intents)?;
+            // Retention counts from completion.
+            let never = TimestampMs(u64::MAX);
+            deadlines = Deadlines { replay_until: never, refuse_until: never, allowed_until: None };
+        }
+        // Whoever forgets an operation before its provider does would send a repetition under the same identity.
+        let windows = intents.iter().filter_map(|intent| intent.abilities.dedupe_window_ms);
+        let window_ms = windows.max().unwrap_or(0).max(window_ms);
+        let known_until = self.time.saturating_add(Duration::from_millis(window_ms));
+        let completion = Completion {
+            outcome,
+            replay_until_ms: deadlines.replay_until.0,
+            refuse_until_ms: deadlines.refuse_until.max(known_until).0,
+            allowed_until_ms: deadlines.allowed_until.map(|until| until.0),
+            reply,
+            body_dropped,
+            redacted: shown.is_some(),
+        };
+        Ok(Ended { completion, shown, writes, intents })
     }
 
     /// What is stored of a reply, if that is not the whole of it.
@@ -256,7 +304,7 @@ impl<'a> Batch<'a> {
 
     fn run_write(&mut self, job: WriteJob) {
         let WriteJob { closure, responder } = job;
-        let answer = self.run_closure(None, closure).and_then(|ran| {
+        let answer = self.run_closure(None, None, closure).and_then(|ran| {
             let changes = self.changes(&ran.writes);
             if changes.is_empty() {
                 return Ok(None);
@@ -291,19 +339,20 @@ impl<'a> Batch<'a> {
     }
 
     /// Runs a closure on its own copy of the map, which is dropped whatever happens: that is the whole of rollback.
-    fn run_closure<T>(
+    pub(super) fn run_closure<T>(
         &self,
         remaining: Option<Duration>,
+        base: Option<IntentBase>,
         closure: impl FnOnce(&Tx<'_>) -> Result<T, Failure>,
     ) -> Result<Ran<T>, Error> {
-        let tx = Tx::begin(self.shared, self.overlay.view(), remaining, self.time);
+        let tx = Tx::begin(self.shared, self.overlay.view(), remaining, self.time, base);
         let started = self.shared.time.monotonic();
         let outcome = {
             let _inside = reentry::enter(self.shared.number);
             catch_unwind(AssertUnwindSafe(|| closure(&tx)))
         };
         self.note_duration(started);
-        let (writes, refused) = tx.finish();
+        let finished = tx.finish();
         match outcome {
             Err(panic) => {
                 let message = panic_message(&*panic);
@@ -311,10 +360,7 @@ impl<'a> Batch<'a> {
                 Err(Error::Panicked { message })
             }
             Ok(Err(failure)) => Err(Error::Failed(failure)),
-            Ok(Ok(value)) => match refused {
-                Some(error) => Err(Error::Table(error)),
-                None => Ok(Ran { value, writes }),
-            },
+            Ok(Ok(value)) => finished.map(|(writes, intents)| Ran { value, writes, intents }),
         }
     }
 
@@ -345,7 +391,7 @@ impl<'a> Batch<'a> {
     }
 
     /// The rows of a closure's map by table, one final value each.
-    fn changes(&self, writes: &MemoryMap) -> Vec<TableChanges> {
+    pub(super) fn changes(&self, writes: &MemoryMap) -> Vec<TableChanges> {
         let mut tables: Vec<TableChanges> = Vec::new();
         let mut current = None;
         for (key, value) in writes.iter() {

@@ -7,22 +7,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::clock::{Clock, SystemClock};
+use crate::base::error::Failure;
 use crate::base::limits::{Limits, OPERATION_VERSIONS_MAX};
 use crate::base::name::{OperationName, Slot};
 use crate::base::operation::{KeyForm, OperationType};
 use crate::base::receipt::ReceiptMeta;
-use crate::base::reply::{Reply, is_forbidden, is_token};
+use crate::base::reply::{Decision, Reply, is_forbidden, is_token};
 use crate::disk::{Disk, StdDisk};
 use crate::protocol::admission::Access;
 use crate::state::{Catalog, Declarations, Table, TableDeclaration, TableKey, TableOpenError};
 
 use super::Store;
 use super::admit::Guard;
+use super::effects::intent::Provider;
+use super::effects::settle::{Continuations, Settled};
 use super::open;
 use super::open_error::OpenError;
 use super::quota::{Quota, Quotas};
 use super::redaction::Redaction;
 use super::rows::SYSTEM_TABLES;
+use super::tx::Tx;
 
 /// Headers that may be stored with a reply without asking: they describe the reply and carry no credentials.
 const HEADERS_DEFAULT: [&str; 10] = [
@@ -53,6 +57,8 @@ pub struct StoreBuilder {
     pub(super) guard: Option<Guard>,
     pub(super) quotas: Quotas,
     pub(super) redaction: Redaction,
+    pub(super) providers: Vec<Provider>,
+    pub(super) continuations: Continuations,
     retry_horizon: Duration,
     pub(super) clock_tolerance: Duration,
     pub(super) clock_leap_max: Duration,
@@ -87,6 +93,8 @@ impl Default for StoreBuilder {
             guard: None,
             quotas: Quotas::default(),
             redaction: Redaction::default(),
+            providers: Vec::new(),
+            continuations: Continuations::default(),
             retry_horizon: Duration::ZERO,
             clock_tolerance: Duration::from_secs(5 * 60),
             clock_leap_max: Duration::from_secs(7 * 24 * 3600),
@@ -177,6 +185,28 @@ impl StoreBuilder {
         self
     }
 
+    /// Declares a provider: a system outside the store for which operations plan intents.
+    #[must_use]
+    pub fn provider(mut self, provider: Provider) -> Self {
+        self.providers.push(provider);
+        self
+    }
+
+    /// How operations of a type that were accepted ([`Decision::Accept`](crate::Decision::Accept)) go on when all their
+    /// effects are final. It runs as their closure did, in the entry that brings the last outcome: what it writes, the
+    /// effect's final state and the finished receipt are one write. It may accept again, with further intents.
+    ///
+    /// One that fails or panics is tried again by the dispatcher; the outcome of the effect is kept meanwhile.
+    #[must_use]
+    pub fn continuation<F, D>(mut self, operation_type: &OperationType, continuation: F) -> Self
+    where
+        F: Fn(&Tx<'_>, &Settled) -> Result<D, Failure> + Send + Sync + 'static,
+        D: Into<Decision>,
+    {
+        self.continuations.add(operation_type.name, continuation);
+        self
+    }
+
     /// How long any client goes on retrying one operation. A store whose receipts are kept for less than this, plus the
     /// tolerance for clocks, is refused. Default zero: nothing was declared.
     #[must_use]
@@ -258,6 +288,13 @@ impl StoreBuilder {
         }
         if let Some(name) = self.headers.iter().find(|name| is_forbidden(name)) {
             return Err(OpenError::Config(format!("the header {name:?} carries credentials and is never stored")));
+        }
+        if let Some(fault) = self.providers.iter().find_map(Provider::fault) {
+            return Err(OpenError::Config(fault));
+        }
+        let mut providers = HashSet::new();
+        if let Some(twice) = self.providers.iter().find(|provider| !providers.insert(&provider.name)) {
+            return Err(OpenError::Config(format!("provider {:?} is declared twice", twice.name)));
         }
         let mut names = HashSet::new();
         for operation in &self.operations {

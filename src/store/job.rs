@@ -10,6 +10,7 @@ use crate::log::record::Body;
 use crate::state::Overlay;
 
 use super::admit::Prepared;
+use super::batch::Batch;
 use super::queue::Lane;
 use super::ticket::Responder;
 use super::tx::Tx;
@@ -23,6 +24,7 @@ pub(super) enum Job {
     Operation(OperationJob),
     Write(WriteJob),
     Own(OwnJob),
+    Effect(EffectJob),
 }
 
 pub(super) struct OperationJob {
@@ -50,6 +52,14 @@ pub(super) struct OwnJob {
 /// Makes the records. Each of them is applied whole; if one is refused, those before it stay.
 pub(super) type OwnWork = Box<dyn FnOnce(OwnContext<'_>) -> Result<Vec<Body>, Error> + Send>;
 
+/// A change of effects, which may run a continuation.
+pub(super) struct EffectJob {
+    pub(super) work: EffectWork,
+    pub(super) responder: Responder<Option<Position>>,
+}
+
+pub(super) type EffectWork = Box<dyn FnOnce(&mut Batch<'_>) -> Result<(), Error> + Send>;
+
 /// What the records may rest on.
 pub(super) struct OwnContext<'a> {
     /// Everything before this change, the batch's earlier members included.
@@ -63,7 +73,7 @@ impl Job {
         match self {
             Self::Operation(job) => Lane::Tenant(job.prepared.slot.tenant.clone()),
             Self::Write(_) => Lane::Writes,
-            Self::Own(_) => Lane::Own,
+            Self::Own(_) | Self::Effect(_) => Lane::Own,
         }
     }
 
@@ -73,6 +83,7 @@ impl Job {
             Self::Operation(job) => job.responder.start(),
             Self::Write(job) => job.responder.start(),
             Self::Own(job) => job.responder.start(),
+            Self::Effect(job) => job.responder.start(),
         }
     }
 }
@@ -83,6 +94,7 @@ impl std::fmt::Debug for Job {
             Self::Operation(job) => f.debug_tuple("Operation").field(&job.prepared.slot).finish(),
             Self::Write(_) => f.write_str("Write"),
             Self::Own(_) => f.write_str("Own"),
+            Self::Effect(_) => f.write_str("Effect"),
         }
     }
 }

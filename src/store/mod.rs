@@ -11,10 +11,12 @@ mod apply;
 mod backup;
 mod batch;
 mod builder;
+mod claims;
 mod clock;
 mod compact;
 mod counters;
 mod detached;
+mod effects;
 mod erase;
 mod explain;
 mod export;
@@ -31,6 +33,7 @@ mod metrics;
 mod mutation;
 mod open;
 mod open_error;
+mod own;
 mod poison;
 mod published;
 mod queue;
@@ -74,9 +77,15 @@ use crate::protocol::minted::minted_at;
 
 pub use backup::{Backup, BackupError};
 pub use builder::StoreBuilder;
+pub use claims::{Claim, ClaimAnswer, ClaimDecision, ClaimStatus, Holder};
 pub use clock::ClockAccepted;
 pub use compact::Compacted;
 pub use detached::DetachedLog;
+pub(crate) use effects::dispatch::{CallEnd, Lease, Want};
+pub use effects::intent::{EffectId, Intent, LookUpMeaning, Provider};
+pub use effects::list::{EffectDecision, EffectPhase, EffectStatus};
+pub use effects::report::{Report, ReportAnswer};
+pub use effects::settle::{Settled, SettledEffect};
 pub use erase::{Erase, Erased, Erasure};
 pub use explain::{Explanation, KeyActivity, KeyEvent, KeyEventKind, NextAnswer};
 #[cfg(feature = "admin")]
@@ -98,7 +107,7 @@ pub use tx::Tx;
 pub use verify::{Problem, VerifyReport};
 
 use admit::{Prepared, Verdict};
-use job::{Job, OperationJob, OwnContext, OwnJob, WriteJob};
+use job::{Job, OperationJob, WriteJob};
 use open::StartError;
 use queue::Refusal;
 use run::{Engines, Run};
@@ -357,23 +366,6 @@ impl Store {
         let position = self.wait(ticket)?;
         let value = value.lock().take().expect("a closure that succeeded has put its value");
         Ok(Written { value, position })
-    }
-
-    /// Commits a change of the store's own, and waits for it, also for room in the queue.
-    fn commit_own(
-        &self,
-        work: impl FnOnce(OwnContext<'_>) -> Result<Vec<Body>, Error> + Send + 'static,
-    ) -> Result<Option<Position>, Error> {
-        let shared = self.shared();
-        if reentry::inside(shared.number) {
-            return Err(Error::Reentrant);
-        }
-        if let Some(stopped) = shared.poison.get() {
-            return Err(Error::Poisoned(stopped.cause.clone()));
-        }
-        let (ticket, responder) = ticket::pair(shared.number);
-        self.enqueue(Job::Own(OwnJob { work: Box::new(work), responder }), 0, Some(Duration::MAX))?;
-        self.wait(ticket)
     }
 
     /// Reads a snapshot: everything durable now, nothing that comes later.

@@ -22,6 +22,8 @@ use super::admit::Doorkeeper;
 use super::apply::{ApplyError, FrameFacts, apply, get_system};
 use super::backup::BACKUP;
 use super::builder::StoreBuilder;
+use super::claims::left_claims;
+use super::effects::left_sending;
 use super::folder::{Fold, Folder};
 use super::history::{History, Remover};
 use super::holder::{self, LOCK_FILES};
@@ -310,7 +312,9 @@ fn catch_up(
             ApplyError::Newer(_) => OpenError::Newer(at(&error)),
             ApplyError::State(error) => error.into(),
             // A row of the state that the entry builds on is damaged: the log is whole.
-            ApplyError::Row(_) | ApplyError::ScopeMissing | ApplyError::Sweep { .. } => OpenError::State(at(&error)),
+            ApplyError::Row(_) | ApplyError::ScopeMissing | ApplyError::Sweep { .. } | ApplyError::NotAccepted(_) => {
+                OpenError::State(at(&error))
+            }
             ApplyError::Table { .. } | ApplyError::ScopeCollision => OpenError::Log(at(&error)),
         })?;
         last_time = last_time.max(TimestampMs(header.time_ms));
@@ -361,7 +365,9 @@ fn start(
         tracing::warn!(from = floor, to = log.oldest - 1, "entries of the log are missing; run verify");
     }
     tracing::debug!(epoch = log.epoch, position = %state.position, report = ?log.report, "the log is recovered");
-    let declarations = declare(&state.view, &builder.tables)?;
+    let mut declarations = declare(&state.view, &builder.tables)?;
+    let sending = left_sending(&state.view).map_err(|error| OpenError::State(error.to_string()))?;
+    declarations.extend(sending);
     let number = next_number();
     let store_id = StoreId(identity.store_id);
     let operations = builder.operations_by_name();
@@ -375,6 +381,8 @@ fn start(
         builder.clock_leap_max,
         Duration::from_millis(accepted.map_or(0, |row| row.ahead_ms)),
     ));
+    let claims = left_claims(&state.view, state.last_time, time.now());
+    declarations.extend(claims.map_err(|error| OpenError::State(error.to_string()))?);
     let shared = Arc::new(Shared {
         number,
         store_id,
@@ -391,6 +399,9 @@ fn start(
         doorkeeper: Doorkeeper { store: number, guard: builder.guard, time, clock_tolerance: builder.clock_tolerance },
         quotas: builder.quotas,
         redaction: builder.redaction,
+        providers: builder.providers.into_iter().map(|provider| (provider.name.clone(), provider)).collect(),
+        continuations: builder.continuations,
+        run_id: run_id(&identity.secret, log.epoch),
         publisher: Publisher::new(Published { view: state.view, position: state.position }),
         poison: super::poison::Poison::default(),
         state_file: parking_lot::RwLock::new(gate),
@@ -412,6 +423,14 @@ fn start(
         StartError::Declare(Error::DiskFull(reason)) => OpenError::DiskFull(reason),
         StartError::Declare(error) => OpenError::State(format!("tables could not be declared: {error}")),
     })
+}
+
+/// Every opening has an epoch of its own, so its keyed hash tells runs apart and repeats with the seed of a test.
+fn run_id(secret: &[u8; 32], epoch: u64) -> [u8; 16] {
+    let mut run_id = [0; 16];
+    let key = blake3::derive_key("counterfoil 2026 run of a store v1", secret);
+    run_id.copy_from_slice(&blake3::keyed_hash(&key, &epoch.to_le_bytes()).as_bytes()[..16]);
+    run_id
 }
 
 /// Why the running parts could not be started.

@@ -15,7 +15,7 @@ use crate::protocol::identity::{Digest, ScopeHash};
 use crate::state::{Codec, TableId, begin_seal, finish_seal, open_sealed};
 
 /// The system tables, in the order of their fixed ids.
-pub(super) const SYSTEM_TABLES: [&str; 12] = [
+pub(super) const SYSTEM_TABLES: [&str; 20] = [
     "_counterfoil/scopes",
     "_counterfoil/slots",
     "_counterfoil/replies",
@@ -28,6 +28,14 @@ pub(super) const SYSTEM_TABLES: [&str; 12] = [
     "_counterfoil/activity",
     "_counterfoil/erasures",
     "_counterfoil/restores",
+    "_counterfoil/effects",
+    "_counterfoil/effect_ids",
+    "_counterfoil/effect_refs",
+    "_counterfoil/effect_order",
+    "_counterfoil/due",
+    "_counterfoil/callbacks",
+    "_counterfoil/deliveries",
+    "_counterfoil/seen",
 ];
 
 /// One system table, by its place in [`SYSTEM_TABLES`].
@@ -57,6 +65,22 @@ pub(super) enum System {
     Erasures,
     /// Epoch of a restore to what was restored.
     Restores,
+    /// Sequence of an operation and ordinal to effect.
+    Effects,
+    /// Identity to an effect's key.
+    EffectIds,
+    /// Provider and reference to an effect's key.
+    EffectRefs,
+    /// Provider, order key and an open effect's key.
+    EffectOrder,
+    /// Kind, time and an open effect's key, or the sequence of an operation whose continuation is due.
+    Due,
+    /// Provider, reference and sequence of a parked callback to its delivery.
+    Callbacks,
+    /// Provider and delivery to callback.
+    Deliveries,
+    /// Sequence of a callback that was seen and not applied to its delivery.
+    Seen,
 }
 
 impl System {
@@ -207,6 +231,8 @@ pub(super) enum Tier {
     Replay,
     /// The whole receipt.
     Refuse,
+    /// A callback.
+    Callback,
 }
 
 impl SlotRow {

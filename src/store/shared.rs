@@ -19,6 +19,8 @@ use crate::state::{Catalog, Declarations};
 use super::activity::Activity;
 use super::admit::{Doorkeeper, Prepared};
 use super::counters::Counters;
+use super::effects::intent::Providers;
+use super::effects::settle::Continuations;
 use super::history::History;
 use super::job::Job;
 use super::measures::Measures;
@@ -49,6 +51,10 @@ pub(super) struct Shared {
     pub(super) doorkeeper: Doorkeeper,
     pub(super) quotas: Quotas,
     pub(super) redaction: Redaction,
+    pub(super) providers: Providers,
+    pub(super) continuations: Continuations,
+    /// This opening, among all that there ever were.
+    pub(super) run_id: [u8; 16],
 
     pub(super) queue: Queue<Job, Control>,
     pub(super) publisher: Publisher,

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::base::error::{Error, IntentError};
 use crate::base::position::TimestampMs;
+use crate::log::record::IntentRecord;
 use crate::state::{MemoryMap, Table, TableError, TableKey, TableLimits, TableMut, TxRows, View};
 
+use super::effects::intent::{EffectId, Intent, IntentBase, Intents};
 use super::shared::Shared;
 
 /// The transaction of one operation or plain write.
@@ -19,11 +22,17 @@ pub struct Tx<'a> {
     rows: TxRows,
     remaining: Option<Duration>,
     now: TimestampMs,
-    store: std::marker::PhantomData<&'a ()>,
+    intents: Intents<'a>,
 }
 
 impl Tx<'_> {
-    pub(super) fn begin<'a>(shared: &'a Shared, view: &View, remaining: Option<Duration>, now: TimestampMs) -> Tx<'a> {
+    pub(super) fn begin<'a>(
+        shared: &'a Shared,
+        view: &View,
+        remaining: Option<Duration>,
+        now: TimestampMs,
+        base: Option<IntentBase>,
+    ) -> Tx<'a> {
         let limits = TableLimits {
             key_bytes_max: shared.limits.row_key_bytes_max,
             value_bytes_max: shared.limits.row_bytes_max,
@@ -31,7 +40,7 @@ impl Tx<'_> {
             operation_bytes_max: shared.limits.record_bytes_max,
         };
         let rows = TxRows::new(view.clone(), Arc::clone(&shared.tables), limits);
-        Tx { rows, remaining, now, store: std::marker::PhantomData }
+        Tx { rows, remaining, now, intents: Intents::new(shared, base) }
     }
 
     /// A handle for a table that was declared when the store was opened. Several may be held at once.
@@ -57,11 +66,20 @@ impl Tx<'_> {
         self.now
     }
 
-    /// What was written and, if any, the first error of a table handle.
-    pub(super) fn finish(self) -> (MemoryMap, Option<String>) {
-        match self.rows.into_writes() {
-            Ok(writes) => (writes, None),
-            Err(error) => (MemoryMap::new(), Some(error.to_string())),
-        }
+    /// Plans an effect outside the store: it is durable with everything else that the operation does, and a dispatcher
+    /// performs it afterwards, under the identity that is returned. If the operation is rejected or fails, nothing was
+    /// planned.
+    ///
+    /// # Errors
+    ///
+    /// [`IntentError`]. Sticky.
+    pub fn intend(&self, intent: Intent) -> Result<EffectId, IntentError> {
+        self.intents.add(intent, self.now)
+    }
+
+    /// What was written and planned, or the first error of a table handle or an intent.
+    pub(super) fn finish(self) -> Result<(MemoryMap, Vec<IntentRecord>), Error> {
+        let writes = self.rows.into_writes().map_err(|error| Error::Table(error.to_string()))?;
+        Ok((writes, self.intents.finish()?))
     }
 }

@@ -8,6 +8,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::base::error::Error;
 use crate::base::position::Position;
+use crate::base::receipt::Outcome;
 use crate::base::reply::Reply;
 use crate::log::record::{Body, Record};
 use crate::log::{Extent, LogReader, check_all};
@@ -313,6 +314,12 @@ impl Checker<'_> {
         for row in self.scan(System::Expiry)? {
             let (key, bytes) = row?;
             let Some(expiry) = self.open::<ExpiryRow>("expiry", System::Expiry, key.key(), &bytes) else { continue };
+            if expiry.tier == Tier::Callback {
+                if self.view.get(System::Deliveries.id(), &expiry.key)?.is_none() {
+                    self.report.note("expiry", format!("row {} is of no callback", key.key().escape_ascii()));
+                }
+                continue;
+            }
             let receipt = match self.find::<SlotRow>("expiry", System::Slots, &expiry.key)? {
                 Some(SlotRow::Receipt(receipt)) => receipt,
                 Some(SlotRow::Claim(_)) | None => {
@@ -322,7 +329,7 @@ impl Checker<'_> {
             };
             let deadline_ms = match expiry.tier {
                 Tier::Replay => receipt.replay_until_ms,
-                Tier::Refuse => receipt.refuse_until_ms,
+                Tier::Refuse | Tier::Callback => receipt.refuse_until_ms,
             };
             if key.key() != expiry_key(deadline_ms, receipt.position.sequence)
                 || expiry.refuse_until_ms != receipt.refuse_until_ms
@@ -384,6 +391,8 @@ impl Checker<'_> {
             }
             Some(SlotRow::Receipt(receipt)) if receipt.position > position => {}
             Some(SlotRow::Claim(claim)) if claim.position > position => {}
+            // When it is forgotten, its resolution said.
+            None if operation.completion.outcome == Outcome::Accepted => {}
             Some(SlotRow::Receipt(_) | SlotRow::Claim(_)) | None => {
                 self.report.note("receipts", format!("the operation at {position} is in the log and has no receipt"));
             }

@@ -128,6 +128,7 @@ impl Script {
                 let (outcome, reply) = match decision {
                     Decision::Reply(reply) => (Outcome::Completed, reply),
                     Decision::Reject(reply) => (Outcome::Rejected, reply),
+                    Decision::Accept(reply) => (Outcome::Accepted, reply),
                 };
                 Ran::Kept { outcome, reply, seen, draft }
             }

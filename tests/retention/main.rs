@@ -1,4 +1,5 @@
 //! What is kept, for how long, how much of it, and what a clock may do to it.
+#![cfg(feature = "testing")]
 
 mod churn;
 mod clock;

@@ -1,4 +1,5 @@
 //! What is stored, listed and exported; what is erased, copied and given back.
+#![cfg(feature = "testing")]
 
 mod backup;
 mod compact;

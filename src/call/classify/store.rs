@@ -25,6 +25,8 @@ pub const fn error(error: &Error) -> Verdict {
         | Error::Denied
         | Error::Panicked { .. }
         | Error::Table(_)
+        | Error::Intent(_)
+        | Error::LeaseLost
         | Error::Limit { .. }
         | Error::Invalid(_)
         | Error::Undeclared { .. }

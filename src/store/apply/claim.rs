@@ -3,6 +3,7 @@
 use crate::log::record::{ClaimAction, ClaimRecord};
 use crate::state::Overlay;
 
+use super::effects::remove_final;
 use super::operation::{collect_scope, remove_dependents};
 use super::usage::Usage;
 use super::{ApplyError, Changes, FrameFacts, get_system};
@@ -21,6 +22,9 @@ pub(super) fn collect_claim(
             collect_scope(rows, changes, &claim.slot)?;
             let mut usage = Usage::default();
             remove_dependents(rows, changes, &mut usage, &claim.slot.tenant, &slot_key, stored.as_ref())?;
+            if let Some(SlotRow::Receipt(old)) = &stored {
+                remove_final(rows, changes, frame, old.position.sequence)?;
+            }
             usage.collect(rows, changes)?;
             changes.put_system(System::Claims, &slot_key, &claim.fence);
             let row = ClaimRow {

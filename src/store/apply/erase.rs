@@ -7,6 +7,7 @@ use crate::log::record::{EraseRecord, EraseTarget, SlotRecord};
 use crate::state::{ALL, Overlay, Rows};
 use crate::store::rows::{ErasureRow, ReceiptRow, ScopeRow, SlotRow, System, open_row, sequence_key, slot_key_of};
 
+use super::effects::erase_effects;
 use super::usage::Usage;
 use super::{ApplyError, Changes, FrameFacts, get_system};
 
@@ -37,6 +38,7 @@ pub(super) fn collect_erase(
 fn collect_operation(rows: &Overlay, changes: &mut Changes, slot: &SlotRecord) -> Result<(), ApplyError> {
     let key = slot_key_of(&slot.scope, &slot.key);
     let Some(SlotRow::Receipt(receipt)) = get_system::<SlotRow>(rows, System::Slots, &key)? else { return Ok(()) };
+    erase_effects(rows, changes, receipt.position.sequence)?;
     let reply_key = sequence_key(receipt.position.sequence);
     if rows.get(System::Replies.id(), &reply_key)?.is_some() {
         changes.remove(System::Replies.id(), &reply_key);

@@ -5,6 +5,8 @@
 
 mod activity;
 mod claim;
+pub(super) mod effects;
+mod effects_resolve;
 mod erase;
 mod operation;
 mod sweep;
@@ -19,6 +21,8 @@ use super::rows::{CLOCK_ACCEPTED, ClockRow, RestoreRow, System, SystemRowError, 
 use super::sweep::ExpiryKey;
 use activity::collect_activity;
 use claim::collect_claim;
+use effects::{Effects, put_seen};
+use effects_resolve::collect_resolve;
 use erase::collect_erase;
 use operation::collect_operation;
 use sweep::collect_sweep;
@@ -46,6 +50,8 @@ pub(crate) enum ApplyError {
     ScopeMissing,
     #[error("a sweep covers {expected} expiry rows, and there are {found}")]
     Sweep { found: u64, expected: u64 },
+    #[error("there is no accepted operation at {0} to be resolved")]
+    NotAccepted(u64),
     #[error("this version does not know how to apply a record of kind \"{0}\"")]
     Newer(&'static str),
 }
@@ -61,6 +67,7 @@ impl ApplyError {
             | Self::ScopeCollision
             | Self::ScopeMissing
             | Self::Sweep { .. }
+            | Self::NotAccepted(_)
             | Self::Newer(_) => Error::Corrupt(self.to_string()),
         }
     }
@@ -139,7 +146,13 @@ fn collect(
             changes.put_system(System::Clock, CLOCK_ACCEPTED, &row);
             Ok(())
         }
-        Body::Sweep(sweep) => collect_sweep(rows, changes, sweep),
+        Body::Sweep(sweep) => collect_sweep(rows, changes, frame, sweep),
+        Body::Effect(effect) => Effects::new(rows, frame).effect(changes, effect, false),
+        Body::Callback(callback) => {
+            put_seen(changes, callback, frame.position.sequence);
+            Effects::new(rows, frame).callback(changes, callback)
+        }
+        Body::Resolve(resolve) => collect_resolve(rows, changes, catalog, frame, record.wall_ms, resolve),
         Body::Activity(activity) => collect_activity(rows, changes, activity),
         Body::Erase(erase) => collect_erase(rows, changes, frame, erase),
         Body::Restore(restore) => {
@@ -148,9 +161,7 @@ fn collect(
             changes.put_system(System::Restores, &sequence_key(frame.position.epoch), &row);
             Ok(())
         }
-        Body::Effect(_) | Body::Callback(_) | Body::Resolve(_) | Body::Follower(_) => {
-            Err(ApplyError::Newer(record.body.kind()))
-        }
+        Body::Follower(_) => Err(ApplyError::Newer(record.body.kind())),
     }
 }
 

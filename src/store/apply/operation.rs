@@ -1,9 +1,11 @@
 //! An operation: its rows, its receipt, its reply and the one row under which it comes due.
 
 use crate::base::mutant::{self, Mutant};
+use crate::base::receipt::Outcome;
 use crate::log::record::{OperationRecord, SlotRecord};
 use crate::state::{Bytes, Catalog, Overlay, Rows};
 
+use super::effects::{Effects, remove_final};
 use super::usage::Usage;
 use super::{ApplyError, Changes, FrameFacts, collect_tables, get_system};
 use crate::store::rows::{
@@ -19,9 +21,6 @@ pub(super) fn collect_operation(
     wall_ms: u64,
     operation: &OperationRecord,
 ) -> Result<(), ApplyError> {
-    if !operation.intents.is_empty() {
-        return Err(ApplyError::Newer("operation with intents"));
-    }
     let slot_key = slot_key_of(&operation.slot.scope, &operation.slot.key);
     let replaced = get_system::<SlotRow>(rows, System::Slots, &slot_key)?;
     collect_scope(rows, changes, &operation.slot)?;
@@ -29,6 +28,9 @@ pub(super) fn collect_operation(
     let mut usage = Usage::default();
     let tenant = &operation.slot.tenant;
     remove_dependents(rows, changes, &mut usage, tenant, &slot_key, replaced.as_ref())?;
+    if let Some(SlotRow::Receipt(old)) = &replaced {
+        remove_final(rows, changes, frame, old.position.sequence)?;
+    }
     let sequence = frame.position.sequence;
     let completion = &operation.completion;
     let reply = seal_row(System::Replies, &sequence_key(sequence), &completion.reply);
@@ -56,7 +58,8 @@ pub(super) fn collect_operation(
     let expiry = ExpiryRow { key: slot_key.clone(), tier: Tier::Replay, refuse_until_ms: completion.refuse_until_ms };
     changes.put_system(System::Expiry, &expiry_key(completion.replay_until_ms, sequence), &expiry);
     changes.put_system(System::Slots, &slot_key, &SlotRow::Receipt(row));
-    Ok(())
+    let accepted = completion.outcome == Outcome::Accepted;
+    Effects::new(rows, frame).plan(changes, &slot_key, sequence, &operation.intents, accepted)
 }
 
 /// What is replaced takes with it whatever depends on it, so that nothing of it comes due later and takes its successor

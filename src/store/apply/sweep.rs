@@ -13,22 +13,34 @@ use crate::store::rows::{
     sequence_of,
 };
 
+use super::effects::{forget_callback, remove_final};
 use super::usage::Usage;
-use super::{ApplyError, Changes, get_system};
+use super::{ApplyError, Changes, FrameFacts, get_system};
 
 /// Collects what one sweep changes. Every expiry row up to the one that it names is covered, as they were before it.
-pub(super) fn collect_sweep(rows: &Overlay, changes: &mut Changes, sweep: &SweepRecord) -> Result<(), ApplyError> {
+pub(super) fn collect_sweep(
+    rows: &Overlay,
+    changes: &mut Changes,
+    frame: FrameFacts,
+    sweep: &SweepRecord,
+) -> Result<(), ApplyError> {
     let first = expiry_key(sweep.from_deadline_ms, sweep.from_sequence);
     let last = expiry_key(sweep.deadline_ms, sweep.sequence);
     let due = rows.range(System::Expiry.id(), (Bound::Included(&first), Bound::Included(&last)))?;
     let mut swept = Swept::default();
+    // Mostly there are none, and then no receipt is asked for its effects.
+    let has_effects = rows.range(System::Effects.id(), crate::state::ALL)?.next().is_some();
     let mut found = 0;
     for row in due {
         let (key, value) = row?;
         let expiry = open_row::<ExpiryRow>(System::Expiry, key.key(), &value)?;
         changes.remove(System::Expiry.id(), key.key());
         let key = key.key().try_into().unwrap_or(first);
+        let gone = expiry.tier == Tier::Refuse;
         swept.collect(rows, changes, sequence_of(&key), expiry)?;
+        if gone && has_effects {
+            remove_final(rows, changes, frame, sequence_of(&key))?;
+        }
         found += 1;
     }
     if found != sweep.rows {
@@ -54,6 +66,9 @@ impl Swept {
         sequence: u64,
         expiry: ExpiryRow,
     ) -> Result<(), ApplyError> {
+        if expiry.tier == Tier::Callback {
+            return forget_callback(rows, changes, &expiry.key, sequence);
+        }
         // Whatever replaces or resolves a receipt takes its expiry row along, so this is the receipt that it was made for.
         let Some(SlotRow::Receipt(receipt)) = get_system::<SlotRow>(rows, System::Slots, &expiry.key)? else {
             return Ok(());
@@ -70,6 +85,8 @@ impl Swept {
                 self.usage.went(&tenant, &expiry.key);
                 self.slots.insert(expiry.key);
             }
+            // Answered above.
+            Tier::Callback => {}
         }
         Ok(())
     }

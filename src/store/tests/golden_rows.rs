@@ -12,8 +12,12 @@ use serde::de::DeserializeOwned;
 use crate::base::position::Position;
 use crate::base::receipt::Outcome;
 use crate::base::reply::Reply;
-use crate::log::record::ClaimHolder;
+use crate::log::record::{
+    CallbackRecord, CallbackVerdict, ClaimHolder, EffectReport, IntentRecord, LookUpAbility, ProviderAbilities,
+    ReportSource, Reported,
+};
 use crate::state::{Codec, TableDeclaration};
+use crate::store::effects::rows::{CallbackRow, EffectRow, PhaseRow, effect_key, pair_key};
 use crate::store::rows::{
     ClaimRow, ExpiryRow, ReceiptRow, ScopeRow, SlotRow, System, Tier, expiry_key, open_row, seal_row, sequence_key,
     slot_key_of,
@@ -78,7 +82,9 @@ fn every_row_of_the_stores_own_is_written_and_read_as_format_1_has_it() {
     golden("slot-claim", System::Slots, &slot, &SlotRow::Claim(claim));
     let reply = Reply::created().resource_id("orders/7").header("etag", "x").expect("a header").json(&[1, 2]);
     golden("reply", System::Replies, &sequence_key(POSITION.sequence), &reply.expect("a body"));
-    for (name, tier) in [("expiry-replay", Tier::Replay), ("expiry-refuse", Tier::Refuse)] {
+    for (name, tier) in
+        [("expiry-replay", Tier::Replay), ("expiry-refuse", Tier::Refuse), ("expiry-callback", Tier::Callback)]
+    {
         let expiry = ExpiryRow { key: slot.clone(), tier, refuse_until_ms: 1_770_422_400_000 };
         golden(name, System::Expiry, &expiry_key(1_767_830_400_000, POSITION.sequence), &expiry);
     }
@@ -94,4 +100,60 @@ fn every_row_of_the_stores_own_is_written_and_read_as_format_1_has_it() {
     golden("table", System::Tables, b"orders", &table);
     golden("erased", System::Erased, &sequence_key(5), &9_u64);
     golden("claims", System::Claims, &slot, &4_u64);
+    let (run_id, lease_until_ms) = ([4; 16], 1_767_225_630_000);
+    let phases = [
+        ("effect-planned", PhaseRow::Planned { not_before_ms: 5 }),
+        ("effect-sending", PhaseRow::Sending { run_id, lease_until_ms }),
+        ("effect-uncertain", PhaseRow::Uncertain { ask_not_before_ms: 6 }),
+        ("effect-parked", PhaseRow::Parked),
+        ("effect-applied", PhaseRow::Applied),
+        ("effect-refused", PhaseRow::Refused),
+    ];
+    for (name, phase) in phases {
+        golden(name, System::Effects, &effect_key(POSITION.sequence, 2), &effect(&slot, phase));
+    }
+    let delivery = pair_key("bank", "delivery-1");
+    let record = CallbackRecord {
+        provider: "bank".to_owned(),
+        reference: Some("ch-1".to_owned()),
+        delivery_id: "delivery-1".to_owned(),
+        identity: None,
+        order: Some(3),
+        verdict: CallbackVerdict::Parked,
+        forget_after_ms: 1_770_422_400_000,
+        report: report(),
+    };
+    golden("callback", System::Deliveries, &delivery, &CallbackRow { sequence: 1043, record });
+}
+
+fn report() -> EffectReport {
+    EffectReport {
+        outcome: Reported::Applied,
+        source: ReportSource::Callback,
+        provider_reference: Some("ch-1".to_owned()),
+        body: b"paid".to_vec(),
+    }
+}
+
+fn effect(slot: &[u8], phase: PhaseRow) -> EffectRow {
+    let abilities = ProviderAbilities {
+        dedupe_window_ms: Some(86_400_000),
+        lookup: LookUpAbility::Bounded { in_flight_ms: 60_000 },
+        callbacks: true,
+    };
+    let intent = IntentRecord {
+        ordinal: 2,
+        identity: [9; 32],
+        provider: "bank".to_owned(),
+        payload: b"12.00".to_vec(),
+        content_type: Some("text/plain".to_owned()),
+        abilities,
+        order_key: Some("account-7".to_owned()),
+        attempts_max: 8,
+        not_before_ms: 5,
+        not_after_ms: Some(7),
+        provider_reference: Some("ref-1".to_owned()),
+    };
+    let row = EffectRow::planned(slot.to_vec(), intent, 1_767_225_600_000);
+    EffectRow { phase, fence: 3, attempt: 3, doubt: true, report: Some(report()), dispute: Some(report()), ..row }
 }

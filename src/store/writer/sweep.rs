@@ -10,8 +10,17 @@ use crate::store::batch::Batch;
 
 use super::Writer;
 
-/// How long an idle writer sleeps at most while something will fall due: a clock that was looked at may be good by then.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// How long an idle writer sleeps at most while something will fall due: deadlines are the store's time, and what a person
+/// accepts of the clock moves that.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
+
+/// How long it sleeps while something is due and may not be swept: the clock is in doubt, or a sweep has just failed.
+const BLOCKED_SLEEP: Duration = Duration::from_secs(1);
+
+/// How long an idle writer sleeps that has nothing to sweep now, by when the next row falls due.
+fn sleep(until_due: Duration) -> Duration {
+    if until_due.is_zero() { BLOCKED_SLEEP } else { until_due.min(SLEEP_MAX) }
+}
 
 impl Writer {
     /// Whether a sweep makes sense now.
@@ -24,9 +33,9 @@ impl Writer {
             && !self.shared.queue.is_closed()
     }
 
-    /// How long an idle writer may sleep; without bound if nothing will fall due.
+    /// How long an idle writer that has nothing to sweep now may sleep; without bound if nothing will fall due.
     pub(super) fn until_sweep(&self) -> Option<Duration> {
-        self.sweeper.until_due(self.frame_time()).map(|wait| wait.min(LOOK_AGAIN_AFTER))
+        self.sweeper.until_due(self.frame_time()).map(sleep)
     }
 
     /// Adds one step of sweeping to a batch, if there is something to sweep.
@@ -62,5 +71,17 @@ impl Writer {
             tracing::debug!(%error, "a sweep was not committed; it is tried again");
         }
         swept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_and_may_not_be_swept_is_looked_at_again_after_a_while_and_not_at_once() {
+        assert_eq!(sleep(Duration::ZERO), BLOCKED_SLEEP);
+        assert_eq!(sleep(Duration::from_millis(5)), Duration::from_millis(5));
+        assert_eq!(sleep(Duration::MAX), SLEEP_MAX);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use counterfoil::testing::{SimDisk, VirtualClock, WALL_AT_START};
-use counterfoil::{Error, Execution, Limits, OpenError, Position, Receipt, Reply, Store, StoreBuilder};
+use counterfoil::{Erase, Error, Execution, Limits, OpenError, Position, Receipt, Reply, Store, StoreBuilder};
 
 use crate::crash::phase::{Activity, Diary};
 use crate::crash::script::{FLEETING, Kind, ORDER, ORDERS, Op, RECENT, Step, TOTALS};
@@ -94,6 +94,8 @@ impl Told {
                 self.not_executed.remove(&op.id);
                 &mut self.unknown
             }
+            // It speaks of this attempt only: one before it may have been executed.
+            Execution::NotExecuted if self.unknown.contains_key(&op.id) => &mut self.unknown,
             Execution::NotExecuted | Execution::Executed => &mut self.not_executed,
         };
         if !self.receipts.contains_key(&op.id) {
@@ -114,6 +116,7 @@ impl Told {
 pub(crate) enum Stopped {
     Open(OpenError),
     Answer(Op, Error),
+    Upkeep(Error),
     Close(Error),
 }
 
@@ -196,7 +199,27 @@ impl Process {
                 self.close().map_err(Stopped::Close)?;
                 self.open().map_err(Stopped::Open)
             }
+            Step::Compact => self.work(|this| {
+                let compacted = this.store().compact(|_, _| ());
+                this.upkeep(compacted.map(drop))
+            }),
+            Step::Purge => self.work(|this| {
+                let erased = this.store().erase(&Erase::tenant("nobody"), None, "asked to", |_| ());
+                let purged = erased.and_then(|_| this.store().purge(|_, _| ()));
+                this.upkeep(purged.map(drop))
+            }),
             Step::One(_) | Step::Retry(_) | Step::Conflict(_) | Step::Batch(_) => self.work(|this| this.ask(step)),
+        }
+    }
+
+    /// What the store was asked to do with its files fails without power alone.
+    fn upkeep(&self, outcome: Result<(), Error>) -> Result<(), Stopped> {
+        match outcome {
+            Err(error) if self.disk.is_off() => Err(Stopped::Upkeep(error)),
+            outcome => {
+                outcome.expect("the power is on");
+                Ok(())
+            }
         }
     }
 
@@ -229,7 +252,9 @@ impl Process {
                     other => panic!("another request under a key that was used is a conflict, not {other:?}"),
                 }
             }
-            Step::Idle | Step::Reopen => unreachable!("these are no calls for work"),
+            Step::Idle | Step::Reopen | Step::Compact | Step::Purge => {
+                unreachable!("these are no calls for work")
+            }
         }
     }
 

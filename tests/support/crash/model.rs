@@ -76,7 +76,7 @@ pub(crate) struct Entry {
 impl Entry {
     pub(crate) fn reply(&self) -> &Reply {
         match &self.decision {
-            Decision::Reply(reply) | Decision::Reject(reply) => reply,
+            Decision::Reply(reply) | Decision::Reject(reply) | Decision::Accept(reply) => reply,
         }
     }
 }

@@ -15,6 +15,7 @@
 //! | working | the first one after a sync of a segment | synced |
 //! | working | of a segment | append |
 //! | working | any other in `log/` | rollover |
+//! | working | of `state.redb.new`, and the sync of the directory after it was renamed | compaction |
 //! | working | of `state.redb`, in a step that counted a checkpoint | checkpoint |
 //! | working | of `state.redb`, in a step that did not | fold |
 
@@ -39,6 +40,8 @@ pub(crate) enum Phase {
     Rollover,
     /// An old segment is being removed.
     Removal,
+    /// The state file is being rewritten under another name, or takes its own.
+    Compaction,
     /// The last batch is proven, the last checkpoint made; or all of that is done.
     Close,
     /// Another opening looks at what is there.
@@ -50,7 +53,7 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Creation,
         Self::Append,
         Self::Synced,
@@ -58,6 +61,7 @@ impl Phase {
         Self::Checkpoint,
         Self::Rollover,
         Self::Removal,
+        Self::Compaction,
         Self::Close,
         Self::Opening,
         Self::Copying,
@@ -73,6 +77,7 @@ impl Phase {
             Self::Checkpoint => "checkpoint",
             Self::Rollover => "rollover",
             Self::Removal => "removal",
+            Self::Compaction => "compaction",
             Self::Close => "close",
             Self::Opening => "opening",
             Self::Copying => "copying",
@@ -180,6 +185,12 @@ fn phase(activity: Activity, before: Option<(&TracedCall, Phase)>, call: &Traced
         _ if call.kind == CallKind::SyncDir && before.is_some_and(|(_, phase)| phase == Phase::Removal) => {
             Phase::Removal
         }
+        Activity::Working { .. } if name.contains(STATE_NEW) => Phase::Compaction,
+        Activity::Working { .. }
+            if call.kind == CallKind::SyncDir && before.is_some_and(|(before, _)| before.name.contains(STATE_NEW)) =>
+        {
+            Phase::Compaction
+        }
         Activity::Opening if is_segment(name) || name == "state.redb" => Phase::CatchingUp,
         Activity::Opening if name.starts_with("log") => Phase::Copying,
         Activity::Opening => Phase::Opening,
@@ -192,6 +203,9 @@ fn phase(activity: Activity, before: Option<(&TracedCall, Phase)>, call: &Traced
         },
     }
 }
+
+/// A state file that is being written.
+const STATE_NEW: &str = "state.redb.new";
 
 /// A segment under its final name.
 fn is_segment(name: &str) -> bool {

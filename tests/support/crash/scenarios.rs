@@ -8,7 +8,7 @@ use crate::crash::hunt::Scenario;
 use crate::crash::ordeal::Ordeal;
 use crate::crash::phase::Phase;
 use crate::crash::phase::Phase::{
-    Append, CatchingUp, Checkpoint, Close, Copying, Creation, Fold, Opening, Removal, Rollover, Synced,
+    Append, CatchingUp, Checkpoint, Close, Compaction, Copying, Creation, Fold, Opening, Removal, Rollover, Synced,
 };
 use crate::crash::script::{Kind, Op, Step};
 
@@ -24,6 +24,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         checkpoints(),
         rollover(),
         removal(),
+        compaction(),
         fleeting(),
         reopening(),
         killed(),
@@ -51,11 +52,18 @@ fn quiet() -> Limits {
 
 fn scenario(name: &'static str, limits: Limits, begins_after: Option<usize>, script: Vec<Step>) -> Scenario {
     let workload = Workload::with_limits(script, limits);
-    Scenario { name, workload, begins_after, ordeal: Ordeal::PowerLoss, lacks: vec![(Removal, WHOLE_LOG)] }
+    Scenario {
+        name,
+        workload,
+        begins_after,
+        ordeal: Ordeal::PowerLoss,
+        lacks: vec![(Removal, WHOLE_LOG), (Compaction, AS_IT_IS)],
+    }
 }
 
 /// Reasons why a scenario has nothing of a phase.
 const WHOLE_LOG: &str = "the whole log is kept";
+const AS_IT_IS: &str = "the state file is never rewritten";
 const QUIET: &str = "its limits are not reached";
 const MADE_BEFORE: &str = "the store was made before crashes begin";
 const OPENED_ONCE: &str = "it is opened before crashes begin and not again";
@@ -162,7 +170,7 @@ fn rollover() -> Scenario {
 /// Every fold is a checkpoint, and what it makes unneeded is removed at once.
 fn removal() -> Scenario {
     let (limits, script) = removing();
-    let lacks = vec![(Creation, MADE_BEFORE), (Fold, EVERY_FOLD)];
+    let lacks = vec![(Creation, MADE_BEFORE), (Fold, EVERY_FOLD), (Compaction, AS_IT_IS)];
     Scenario { lacks, ..scenario("removal", limits, Some(2), script) }
 }
 
@@ -178,6 +186,18 @@ pub(crate) fn removing() -> (Limits, Vec<Step>) {
     script.extend((3..=8).map(|id| one(id, Kind::Large(1800))));
     script.extend([Step::Idle, Step::Reopen, one(9, Kind::Large(1800)), Step::Idle, one(10, Kind::Create)]);
     (limits, script)
+}
+
+/// The state file is rewritten, and then everything that was erased is taken out of the files.
+fn compaction() -> Scenario {
+    let mut limits = quiet();
+    limits.fold_bytes = 4000;
+    limits.segment_bytes_first = SEGMENT_BYTES;
+    let mut script = creates(1..=5);
+    script.extend([Step::Compact, one(6, Kind::Move), Step::Purge, one(7, Kind::Create), Step::Reopen]);
+    script.extend([one(8, Kind::Create), Step::Compact]);
+    let lacks = vec![(Creation, MADE_BEFORE), (Fold, QUIET)];
+    Scenario { lacks, ..scenario("compaction", limits, Some(2), script) }
 }
 
 /// Receipts that are forgotten at once give their key to the next one, and operations that ignore an error give nothing.
@@ -248,7 +268,11 @@ fn failed_syncs_of_directories() -> Scenario {
     script.extend((11..=20).map(|id| one(id, Kind::Large(1800))));
     let ordeal = Ordeal::FailedDirectorySync;
     let none = [Creation, Append, Synced, Fold, Checkpoint, CatchingUp];
-    let scenario = Scenario { ordeal, lacks: Vec::new(), ..scenario("failed sync, names", limits, Some(2), script) };
+    let scenario = Scenario {
+        ordeal,
+        lacks: vec![(Compaction, AS_IT_IS)],
+        ..scenario("failed sync, names", limits, Some(2), script)
+    };
     scenario.lacking(&none, NO_SUCH_SYNC)
 }
 
@@ -303,5 +327,5 @@ fn lives() -> Scenario {
     limits.segment_bytes_first = SEGMENT_BYTES;
     limits.checkpoint_log_bytes = 6000;
     let ordeal = Ordeal::Lives { count: 2200 };
-    Scenario { ordeal, lacks: Vec::new(), ..scenario("long lives", limits, None, Vec::new()) }
+    Scenario { ordeal, lacks: vec![(Compaction, AS_IT_IS)], ..scenario("long lives", limits, None, Vec::new()) }
 }

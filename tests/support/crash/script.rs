@@ -174,6 +174,10 @@ pub(crate) enum Step {
     /// Time passes, and the store does whatever is due.
     Idle,
     Reopen,
+    /// The state file is rewritten.
+    Compact,
+    /// Somebody who never asked for anything is erased, and what was erased is taken out of every file.
+    Purge,
 }
 
 /// Fifty operations and what happens between them.
@@ -210,7 +214,7 @@ pub(crate) fn operations(script: &[Step]) -> Vec<Op> {
         match step {
             Step::One(op) => all.push(*op),
             Step::Batch(ops) => all.extend(ops),
-            Step::Retry(_) | Step::Conflict(_) | Step::Idle | Step::Reopen => {}
+            Step::Retry(_) | Step::Conflict(_) | Step::Idle | Step::Reopen | Step::Compact | Step::Purge => {}
         }
     }
     all

@@ -93,7 +93,9 @@ pub(super) fn check_stopped(process: &mut Process, trouble: Trouble) -> Result<(
 /// Takes a step, again if need be, and says what somebody noticed. An error is a violation.
 pub(super) fn attempt(process: &mut Process, step: &Step, threads: bool) -> Result<Option<Noticed>, String> {
     match step {
-        Step::Idle => process.step(step).map(|()| None).map_err(|stopped| format!("{stopped:?}")),
+        Step::Idle | Step::Compact | Step::Purge => {
+            process.step(step).map(|()| None).map_err(|stopped| format!("{stopped:?}"))
+        }
         Step::Reopen => {
             if process.close().is_err() {
                 return Ok(Some(Noticed::Close));
@@ -168,6 +170,8 @@ fn attempt_all(process: &mut Process, step: &Step, ops: &[Op]) -> Result<Option<
             let any_unknown = ops.iter().any(|op| process.told.unknown.contains_key(&op.id));
             Ok(Some(if any_unknown { Noticed::Unknown } else { Noticed::answer(&error) }))
         }
-        Err(stopped @ (Stopped::Open(_) | Stopped::Close(_))) => Err(format!("{step:?} ended by {stopped:?}")),
+        Err(stopped @ (Stopped::Open(_) | Stopped::Upkeep(_) | Stopped::Close(_))) => {
+            Err(format!("{step:?} ended by {stopped:?}"))
+        }
     }
 }
